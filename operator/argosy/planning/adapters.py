@@ -4,19 +4,20 @@ An alias is a routed model whose variants are adapters, chosen by weight.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Self
+from typing import Final, Self
 
 from pydantic import PrivateAttr
 
 from argosy.api import InferenceModel, InferenceModelSpec, Step
 from argosy.api.model.adapters import TAKES_ADAPTERS, Adapter, aliases
-from argosy.api.model.footprint import Device, Footprint, Parallelism
-from argosy.api.model.variants import Routing
+from argosy.api.model.footprint import Device, Footprint
 from argosy.api.model.variantspecs import SEPARATOR, variant_name, variant_spec
 from argosy.api.values.identity import Identity
 
 ADAPTER, ALIAS = "Adapter", "Alias"
 """The kinds in identities of adapters and of aliases, which are no resources of their own."""
+_OF_ITS_MODEL: Final = ("pool_ref", "model_format", "storage", "priority", "rollout", "revision_history_limit")
+"""The fields of a spec that an adapter has of its model; others are an adapter's own, or are unset."""
 
 
 def adapter_name(model: str, adapter: str) -> str:
@@ -97,37 +98,16 @@ def adapter_spec(spec: InferenceModelSpec, adapter: Adapter) -> InferenceModelSp
     """
     specs = [variant_spec(spec, variant) for variant in spec.variants] or [spec]
     taker = next((candidate for candidate in specs if candidate.backend in TAKES_ADAPTERS), specs[0])
-    return taker.model_copy(
-        update={
-            "model_name": adapter.name,
-            "version": 1,
-            "storage_uri": adapter.storage_uri,
-            "digest": adapter.digest,
-            "versions": (),
-            "version_policy": None,
-            "inputs": (),
-            "outputs": (),
-            "max_batch_size": 0,
-            "batching": None,
-            "sequence": None,
-            "footprint": Footprint(device=Device.CPU),
-            "parallelism": Parallelism(),
-            "traffic": None,
-            "instances": None,
-            "instance_groups": (),
-            "rate_limiter": None,
-            "replicas": 0,
-            "min_replicas": 0,
-            "max_replicas": None,
-            "slo": None,
-            "scaling": None,
-            "engine": None,
-            "chat": None,
-            "config": {},
-            "adapters": (),
-            "variants": (),
-            "routing": Routing(),
-        }
+    return InferenceModelSpec.model_construct(
+        **{field: getattr(taker, field) for field in _OF_ITS_MODEL},
+        model_name=adapter.name,
+        version=1,
+        storage_uri=adapter.storage_uri,
+        digest=adapter.digest,
+        max_batch_size=0,
+        footprint=Footprint(device=Device.CPU),
+        replicas=0,
+        min_replicas=0,
     )
 
 

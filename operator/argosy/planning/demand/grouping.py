@@ -42,17 +42,12 @@ def groups_of(
     users = _users(together, members)
     versions, shape_of = loaded or {}, shapes or {}
     demands = {
-        name: replace(
-            _demand(model, users.get(name, ()), versions.get(name, ()), has_gpus, shape_of.get(name), runtime),
-            architectures=built.architectures(name),
-        )
+        name: _demand(model, users.get(name, ()), versions.get(name, ()), has_gpus, shape_of.get(name), runtime, built)
         for name, model in by_name.items()
     }
     size_of = _with_routers(sizes or {}, ensembles)
-    groups = [
-        _group([demands[name] for name in names], users, size_of)
-        for names in _connected(by_name, [*ties(by_name.values()), *members.values()])
-    ]
+    connected = _connected(by_name, [*ties(by_name.values()), *members.values()])
+    groups = [_group([demands[name] for name in names], users, size_of) for names in connected]
     return tuple(sorted(groups, key=lambda group: group.name))
 
 
@@ -141,6 +136,7 @@ def _demand(
     has_gpus: bool,
     shape: ModelShape | None,
     runtime: RuntimeName,
+    built: ServedEngines,
 ) -> Demand:
     steps = (step for user in users for step in user.spec.steps if step.model == model.name)
     versions = versions_retained(model, {step.version for step in steps if step.version is not None}, loaded)
@@ -153,6 +149,7 @@ def _demand(
         versions=versions,
         minimum=max([_needed(model), *(_needed(user) for user in users)]),
         priority=max([model.spec.priority, *(user.spec.priority for user in users)]),
+        architectures=built.architectures(model.name),
     )
 
 

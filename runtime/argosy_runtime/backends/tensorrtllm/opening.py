@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
@@ -55,14 +56,9 @@ def opened(spec: InstanceSpec, host: Host) -> Opened:
         llm_class = _engine_class(name, folder)
     else:
         arguments = checkpoint_arguments(spec.config, folder, _declared(name, folder), gpus)
+        arguments |= _lora_arguments(spec, adapters, arguments)
         llm_class = _checkpoint_class()
-    if not folder.engine and (adapters or arguments.get("enable_lora")):
-        rank = max(adapters.largest_rank, Parameters(spec.config).integer("max_lora_rank", 0))
-        arguments |= {"enable_lora": True, "lora_config": _lora(adapters, rank or DEFAULT_RANK)}
-        adapters.limit(rank or DEFAULT_RANK)
-    full_sampler = folder.engine or arguments.get("sampler_type") == FULL_SAMPLER
-    beneath = [folder.path] if folder.tokenizer is None else [folder.path, folder.tokenizer]
-    defaults = model_defaults(spec, beneath, lacking(full_sampler), host)
+    defaults = model_defaults(spec, _defaults_folders(folder), lacking(_has_full_sampler(folder, arguments)), host)
     tokenizer = _tokenizer(name, folder)
     llm = _constructed(name, folder, llm_class, arguments)
     from tensorrt_llm.llmapi import RequestError
@@ -70,21 +66,45 @@ def opened(spec: InstanceSpec, host: Host) -> Opened:
     return Opened(
         llm=llm,
         tokenizer=tokenizer,
-        abilities=Abilities(
-            vocabulary=folder.vocabulary,
-            context=_context(folder, arguments),
-            ends=_ends(folder, tokenizer),
-            has_tokenizer=tokenizer is not None,
-            guided=str(arguments.get(GUIDED, "")),
-            engine=folder.engine,
-            full_sampler=full_sampler,
-            defaults=defaults,
-        ),
+        abilities=_abilities(folder, arguments, tokenizer, defaults),
         parameters=lambda settings: _parameters(settings, folder.vocabulary),
         adapter=lambda adapter: _lora_request(adapters, adapter),
         adapters=adapters,
         takes_adapters=takes_adapters(folder) if folder.engine else bool(arguments.get("enable_lora")),
         request_error=RequestError,
+    )
+
+
+def _lora_arguments(spec: InstanceSpec, adapters: Adapters, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a checkpoint that takes adapters, of which none may be larger than they allow."""
+    if not adapters and not arguments.get("enable_lora"):
+        return {}
+    rank = max(adapters.largest_rank, Parameters(spec.config).integer("max_lora_rank", 0)) or DEFAULT_RANK
+    adapters.limit(rank)
+    return {"enable_lora": True, "lora_config": _lora(adapters, rank)}
+
+
+def _defaults_folders(folder: ModelFolder) -> list[Path]:
+    """Return the folders whose files may have the defaults of requests."""
+    return [folder.path] if folder.tokenizer is None else [folder.path, folder.tokenizer]
+
+
+def _has_full_sampler(folder: ModelFolder, arguments: Mapping[str, Any]) -> bool:
+    return folder.engine or arguments.get("sampler_type") == FULL_SAMPLER
+
+
+def _abilities(
+    folder: ModelFolder, arguments: Mapping[str, Any], tokenizer: Any, defaults: Mapping[str, Any]
+) -> Abilities:
+    return Abilities(
+        vocabulary=folder.vocabulary,
+        context=_context(folder, arguments),
+        ends=_ends(folder, tokenizer),
+        has_tokenizer=tokenizer is not None,
+        guided=str(arguments.get(GUIDED, "")),
+        engine=folder.engine,
+        full_sampler=_has_full_sampler(folder, arguments),
+        defaults=defaults,
     )
 
 
