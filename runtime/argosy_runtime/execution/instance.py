@@ -7,8 +7,8 @@ from itertools import count
 from typing import Protocol
 
 from argosy_runtime.backends.contract import ExecutionTimes
-from argosy_runtime.backends.engines.commands import Command
-from argosy_runtime.errors import ServingError, internal, unsupported
+from argosy_runtime.backends.engines.commands import Command, not_taken
+from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.messages import InferRequest, InferResponse
 
 
@@ -120,7 +120,7 @@ class Instance(ABC):
 
     async def manage(self, command: Command) -> None:
         """Have the model carry out a command. Raises ServingError: UNSUPPORTED where it does not know the command."""
-        raise unsupported(f"model instance '{self.name}' runs in the server's process, where it takes no commands")
+        raise not_taken(f"model instance '{self.name}'", command)
 
     def idle(self) -> "asyncio.Future[None]":
         """Return a future that is done once all requests are answered, of an instance without further batches."""

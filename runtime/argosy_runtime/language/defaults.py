@@ -20,7 +20,10 @@ FIELDS: Final = (
     "frequency_penalty",
     "repetition_penalty",
 )
-"""Parameters whose defaults a model may have. `max_tokens` is one more, `max_new_tokens` in its file."""
+"""Parameters whose defaults a model may have. `max_tokens` is one more."""
+MAX_NEW_TOKENS: Final = "max_new_tokens"
+DECLARED: Final = {**{name: name for name in FIELDS}, MAX_NEW_TOKENS: "max_tokens"}
+"""What a model's file calls them, and what `Sampling` does."""
 TEMPERATURE: Final = 1.0
 
 
@@ -29,8 +32,7 @@ def declared_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises ServingError (INVALID_ARG) for a value out of its range.
     """
-    names = {**{name: name for name in FIELDS}, "max_new_tokens": "max_tokens"}
-    declared = {name: values[key] for key, name in names.items() if values.get(key) is not None}
+    declared = {name: values[key] for key, name in DECLARED.items() if values.get(key) is not None}
     checked = from_mapping(declared)
     return {name: getattr(checked, name) for name in declared}
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from argosy_runtime.errors import ServingError, invalid
 
-from .sampling import DEFAULT_MAX_TOKENS, Sampling
+from .sampling import Sampling
 
 
 def truncated(ids: list[int], sampling: Sampling, context: int) -> list[int]:
@@ -13,7 +15,7 @@ def truncated(ids: list[int], sampling: Sampling, context: int) -> list[int]:
     if limit is None or (limit == -1 and not context):
         return ids
     if limit == -1:
-        limit = context - max(1, min(sampling.max_tokens or 1, context - 1))
+        limit = context - max(1, min(sampling.most_tokens or 1, context - 1))
     return ids[-limit:]
 
 
@@ -35,14 +37,14 @@ def check_length(length: int, context: int) -> None:
 def answer_length(sampling: Sampling, prompt: int, context: int, default: int | None = None) -> int:
     """Return the most new tokens for a prompt of so many. `default`: the model's own limit, for a request without one.
 
-    `max_tokens` as it is without a request's own is shortened to what the context has room for. Raises ServingError
-    (INVALID_ARG) where a larger or smaller one does not fit.
+    The default of `max_tokens`, for a request without it, is shortened to what the context has room for. Raises
+    ServingError (INVALID_ARG) where a request's own does not fit.
     """
     check_length(prompt, context)
-    free, most = context - prompt, sampling.max_tokens
+    free, most = context - prompt, sampling.most_tokens
     if most is None:
         return free if default is None else min(free, default)
-    if most > free and most != DEFAULT_MAX_TOKENS:
+    if most > free and sampling.max_tokens is not msgspec.UNSET:
         raise _too_long(
             f"the prompt has {prompt} tokens, and 'max_tokens' asks for {most}; ask for at most {free}", context
         )

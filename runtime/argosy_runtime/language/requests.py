@@ -127,13 +127,8 @@ def _sampling(request: InferRequest) -> Sampling:
         if not request.parameters:
             return Sampling()
     own = {name: request.parameters[name] for name in sampling.NAMES if name in request.parameters}
-    values: dict[str, Any] = own if text is None else _provided(sampling.from_json(text))
+    values: dict[str, Any] = own if text is None else msgspec.to_builtins(sampling.from_json(text), str_keys=True)
     return sampling.from_mapping({**values, **plain, **ends})
-
-
-def _provided(parameters: Sampling) -> dict[str, Any]:
-    values: dict[str, Any] = msgspec.to_builtins(parameters, str_keys=True)
-    return values | ({"max_tokens": None} if parameters.max_tokens is None else {})
 
 
 def _ends(request: InferRequest) -> dict[str, Any]:

@@ -61,10 +61,10 @@ class StructuredOutputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Parameters of a generation. None: the engine's or the model's default.
 
-    `max_tokens` None is as many tokens as the context has room for. `priority`: smaller ones first.
-    `truncate_prompt_tokens` keeps the last tokens of a prompt; -1 keeps as many as the context has room for.
-    `logprobs` -1 is all of the vocabulary. `stop_token_ids` are ends in addition to the model's own, which
-    `ignore_eos` turns off.
+    `max_tokens` None is as many tokens as the context has room for; left out, it is `DEFAULT_MAX_TOKENS` or what fits.
+    `priority`: smaller ones first. `truncate_prompt_tokens` keeps the last tokens of a prompt; -1 keeps as many as the
+    context has room for. `logprobs` -1 is all of the vocabulary. `stop_token_ids` are ends in addition to the model's
+    own, which `ignore_eos` turns off.
     """
 
     n: int = 1
@@ -73,7 +73,7 @@ class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     top_k: int | None = None
     min_p: float | None = None
     seed: int | None = None
-    max_tokens: int | None = DEFAULT_MAX_TOKENS
+    max_tokens: int | msgspec.UnsetType | None = msgspec.UNSET
     min_tokens: int = 0
     stop: str | list[str] | None = None
     stop_token_ids: list[int] | None = None
@@ -95,6 +95,11 @@ class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     priority: int = 0
     cache_salt: str | None = None
     detokenize: bool = True
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most tokens of an answer, None for as many as the context has room for."""
+        return DEFAULT_MAX_TOKENS if self.max_tokens is msgspec.UNSET else self.max_tokens
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -145,13 +150,12 @@ def checked(sampling: Sampling) -> Sampling:
     """Return the parameters. Raises ServingError (INVALID_ARG) for a value out of its range."""
     for name, expected, holds in _RULES:
         value = getattr(sampling, name)
-        if value is not None and not holds(value):
+        if value is not None and value is not msgspec.UNSET and not holds(value):
             shown = f"{value:g}" if isinstance(value, float) else json.dumps(value)
             raise invalid(f"sampling_parameters: '{name}' is {shown}, expected {expected}")
-    if sampling.max_tokens is not None and sampling.min_tokens > sampling.max_tokens:
-        raise invalid(
-            f"sampling_parameters: 'min_tokens' is {sampling.min_tokens}, more than 'max_tokens', {sampling.max_tokens}"
-        )
+    most = sampling.most_tokens
+    if most is not None and sampling.min_tokens > most:
+        raise invalid(f"sampling_parameters: 'min_tokens' is {sampling.min_tokens}, more than 'max_tokens', {most}")
     if sampling.structured_outputs is not None and (problem := sampling.structured_outputs.problem()):
         raise invalid(f"sampling_parameters: 'structured_outputs': {problem}")
     return sampling

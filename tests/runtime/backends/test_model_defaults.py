@@ -38,6 +38,11 @@ def test_parameters_are_vllms(model_folder, host):
     assert defaults(model_folder(config(**override)), host, generation_config=FILE) == expected
 
 
+def test_an_override_of_null_takes_back_the_files(model_folder, host):
+    override = {"override_generation_config": '{"temperature": null}'}
+    assert defaults(model_folder(config(**override)), host, generation_config=FILE) == {"repetition_penalty": 1.05}
+
+
 def test_a_model_may_have_no_defaults(model_folder, host):
     folder = model_folder(config(generation_config="vllm"))
     assert defaults(folder, host, generation_config=FILE) == {}
@@ -57,6 +62,16 @@ def test_what_the_backend_lacks_is_not_applied_and_logged(model_folder, host):
         ({"generation_config": "/a"}, {}, "parameter 'generation_config' is '/a', expected auto or vllm"),
         ({"override_generation_config": "{"}, {}, "'override_generation_config' is not JSON"),
         ({"override_generation_config": "[]"}, {}, "'override_generation_config' is no JSON object"),
+        (
+            {"override_generation_config": '{"max_tokens": 9}'},
+            {},
+            "parameter 'override_generation_config' has 'max_tokens', expected temperature, .*, max_new_tokens$",
+        ),
+        (
+            {"override_generation_config": '{"max_new_tokens": -9}'},
+            {},
+            "parameter 'override_generation_config': 'max_new_tokens' is -9, expected 0",
+        ),
         ({}, {"temperature": -1}, "generation_config: .*'temperature' is -1, expected 0 or more"),
     ],
 )

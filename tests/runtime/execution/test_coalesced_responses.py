@@ -198,6 +198,6 @@ def test_an_instance_in_the_servers_process_takes_no_commands():
         def resume(self, run, index):
             """Do nothing."""
 
-    with pytest.raises(ServingError, match="takes no commands") as refused:
+    with pytest.raises(ServingError, match="'m_0' cannot sleep") as refused:
         asyncio.run(Plain("m_0").manage(Sleep()))
     assert refused.value.kind is ErrorKind.UNSUPPORTED

@@ -42,6 +42,8 @@ def test_every_backend_shortens_the_default_and_refuses_a_demand(backend):
     )
     with pytest.raises(ServingError, match=message):
         backend(Sampling(max_tokens=6), 95)
+    with pytest.raises(ServingError, match="'max_tokens' asks for 16; ask for at most 5"):
+        backend(Sampling(max_tokens=16), 95)
     with pytest.raises(ServingError, match="but the prompt has 100 tokens, and the answer at least 1"):
         backend(Sampling(max_tokens=None), 100)
     with pytest.raises(ServingError, match="the prompt is empty"):

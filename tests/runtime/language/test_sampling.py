@@ -143,4 +143,4 @@ def test_stop_strings_are_a_tuple() -> None:
 
 def test_null_is_no_limit() -> None:
     assert from_json(b'{"max_tokens": null}').max_tokens is None
-    assert from_json(b"{}").max_tokens == 16
+    assert from_json(b"{}").most_tokens == 16

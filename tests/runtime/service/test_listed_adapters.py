@@ -148,6 +148,18 @@ async def test_a_wrong_list_fails_the_load(repository, serve, backend):
         await plane.load("base", None, {})
 
 
+async def test_a_backend_without_adapters_says_which_have_them(repository, serve):
+    add_base(repository, ONE)
+    tensors = """input [ { name: "sampling_parameters" data_type: TYPE_STRING dims: [ 1 ] } ]
+        output [ { name: "Y" data_type: TYPE_FP32 dims: [ 1 ] } ]"""
+    config = (repository.path / "base/config.pbtxt").read_text().replace("vllm", "python")
+    repository.add("base", config=f"{config}\n{tensors}")
+    plane = await serve()
+    await plane.load("base", None, {})
+    await settled(plane)
+    assert "backend 'python' takes no adapters: use backend vllm or tensorrtllm" in await reason(plane, "one")
+
+
 async def test_an_adapter_whose_files_vanish_goes_on_until_it_is_loaded_again(repository, serve):
     add_base(repository, ONE, TWO)
     plane = await serve()

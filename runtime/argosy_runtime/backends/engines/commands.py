@@ -2,6 +2,8 @@
 
 import msgspec
 
+from argosy_runtime.errors import ServingError, unsupported
+
 
 class Sleep(msgspec.Struct, frozen=True, tag=True):
     """Free the memory of the device, once running requests have ended. The host's memory keeps the weights."""
@@ -28,3 +30,10 @@ class RemoveAdapter(msgspec.Struct, frozen=True, tag=True):
 
 
 Command = Sleep | Wake | AddAdapter | RemoveAdapter
+
+
+def not_taken(about: str, command: Command) -> ServingError:
+    """Return the error of a command that a model's backend does not take."""
+    if isinstance(command, AddAdapter | RemoveAdapter):
+        return unsupported(f"{about} takes no adapters: use backend vllm or tensorrtllm")
+    return unsupported(f"{about} cannot {type(command).__name__.lower()}")

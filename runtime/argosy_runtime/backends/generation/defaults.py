@@ -1,14 +1,14 @@
 """What a model's requests leave out, by its files and parameters, as vLLM reads them."""
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from argosy_runtime.backends.contract import Host, InstanceSpec
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import ServingError, invalid
-from argosy_runtime.language.defaults import declared_defaults
+from argosy_runtime.language.defaults import DECLARED, MAX_NEW_TOKENS, declared_defaults
 
 FILES: Final = ("generation_config.json", "config.json")
 """The file of the defaults, and the one that old checkpoints have them in."""
@@ -29,15 +29,13 @@ def model_defaults(spec: InstanceSpec, folders: Iterable[Path], lacking: Collect
     if source not in _SOURCES:
         raise invalid(f"{about}: parameter '{SOURCE}' is '{source}', expected {' or '.join(_SOURCES)}")
     values = _of_files(folders) if source == "auto" else {}
-    try:
-        values |= _object(parameters.text(OVERRIDES, "{}"))
-        declared = declared_defaults(values)
-    except ServingError as error:
-        raise invalid(f"{about}: {SOURCE}: {error.message}") from None
+    overrides = _overrides(f"{about}: parameter '{OVERRIDES}'", parameters.text(OVERRIDES, "{}"))
+    declared = _checked(f"{about}: {SOURCE}", values | overrides)
     for name in [name for name in declared if name in lacking]:
+        source = OVERRIDES if name in overrides else SOURCE
         host.log(
             "warning",
-            f"model instance '{spec.name}': its {SOURCE} has '{name}', which backend '{spec.config.backend}' lacks: "
+            f"model instance '{spec.name}': its {source} has '{name}', which backend '{spec.config.backend}' lacks: "
             "it is not applied",
         )
         del declared[name]
@@ -55,11 +53,23 @@ def _of_files(folders: Iterable[Path]) -> dict[str, Any]:
     return {}
 
 
-def _object(text: str) -> dict[str, Any]:
+def _overrides(about: str, text: str) -> dict[str, Any]:
     try:
         values = json.loads(text)
     except ValueError as error:
-        raise invalid(f"'{OVERRIDES}' is not JSON: {error}") from None
+        raise invalid(f"{about} is not JSON: {error}") from None
     if not isinstance(values, dict):
-        raise invalid(f"'{OVERRIDES}' is no JSON object")
+        raise invalid(f"{about} is no JSON object")
+    unknown = sorted(values.keys() - DECLARED.keys())
+    if unknown:
+        raise invalid(f"{about} has '{unknown[0]}', expected {', '.join(DECLARED)}")
+    _checked(about, values)
     return values
+
+
+def _checked(about: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return declared_defaults(values)
+    except ServingError as error:
+        problem = error.message.removeprefix("sampling_parameters: ").replace("'max_tokens'", f"'{MAX_NEW_TOKENS}'")
+        raise invalid(f"{about}: {problem}") from None

@@ -93,7 +93,7 @@ def _new_tokens(about: str, prompt: int, sampling: Sampling, abilities: Abilitie
     if abilities.context:
         return answer_length(sampling, prompt, abilities.context, default)
     check_length(prompt, prompt + 1)
-    most = default if sampling.max_tokens is None else sampling.max_tokens
+    most = default if sampling.most_tokens is None else sampling.most_tokens
     if most is None:
         raise invalid(f"{about}its maximum context length is not known, so 'max_tokens' is required")
     return int(most)

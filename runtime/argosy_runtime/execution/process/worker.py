@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from argosy_runtime.backends import resolve
 from argosy_runtime.backends.contract import InstanceSpec, ManagedInstance, ModelInstance, ServerCall
-from argosy_runtime.errors import ServingError, internal, unsupported
+from argosy_runtime.backends.engines.commands import not_taken
+from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.execution.calls.host import HostCalls
 from argosy_runtime.execution.executing import execute, load
 from argosy_runtime.messages import InferRequest
@@ -96,6 +97,7 @@ class Worker:
         self._runs: dict[int, WorkerRun] = {}
         self._model: ModelInstance | None = None
         self._name = ""
+        self._backend = ""
         self._decoupled = False
         self._commands = ThreadPoolExecutor(1, thread_name_prefix="commands")  # starts its thread when it has work
 
@@ -165,6 +167,7 @@ class Worker:
 
     def _load(self, spec: InstanceSpec) -> ModelInstance | None:
         self._name = spec.name
+        self._backend = spec.config.backend
         self._decoupled = spec.config.model_transaction_policy.decoupled
         try:
             model = load(spec, self._host)
@@ -180,8 +183,7 @@ class Worker:
     def _manage(self, work: Manage) -> None:
         try:
             if not isinstance(self._model, ManagedInstance):
-                what = type(work.command).__name__
-                raise unsupported(f"model instance '{self._name}': its backend does not know the command {what}")
+                raise not_taken(f"model instance '{self._name}': backend '{self._backend}'", work.command)
             self._model.manage(work.command)
         except ServingError as error:
             self._outbox.control(Managed(work.number, ErrorBody.of(error)))

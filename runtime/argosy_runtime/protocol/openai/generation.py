@@ -16,7 +16,7 @@ from .chats import chat_document
 from .errors import invalid
 from .models import CHAT_COMPLETIONS, COMPLETIONS, RESPONSES
 from .requests.chat import ChatRequest
-from .requests.completion import DEFAULT_MAX_TOKENS, CompletionRequest, Prompt
+from .requests.completion import CompletionRequest, Prompt
 from .requests.fields import GenerationFields
 from .sampling import sampling_parameters
 
@@ -54,7 +54,7 @@ def chat_inference(model: LanguageModel, request: ChatRequest, request_id: str) 
 
 def completion_inferences(model: LanguageModel, request: CompletionRequest, request_id: str) -> list[InferRequest]:
     """Return the inference requests of a completion, one for each prompt. Raises ApiError."""
-    most = DEFAULT_MAX_TOKENS if request.max_tokens is None else request.max_tokens
+    most = msgspec.UNSET if request.max_tokens is None else request.max_tokens
     prompt_logprobs = request.logprobs if request.echo else None
     chooses = request.candidates > (request.n or 1)
     wider = msgspec.structs.replace(request, n=request.candidates)

@@ -36,16 +36,16 @@ _LEAST_TOP_P: Final = 1e-6
 
 def sampling_parameters(
     request: GenerationFields,
-    max_tokens: int | None,
+    max_tokens: int | msgspec.UnsetType | None,
     logprobs: int | None,
     prompt_logprobs: int | None = None,
 ) -> bytes:
     """Return the JSON object for the input sampling_parameters.
 
-    `max_tokens` None: as many as the context has room for. `logprobs`: alternatives for each token, None for no
-    probabilities.
+    `max_tokens` None: as many as the context has room for; UNSET: the default of `Sampling`. `logprobs`: alternatives
+    for each token, None for no probabilities.
     """
-    parameters: dict[str, Any] = {"max_tokens": max_tokens}
+    parameters: dict[str, Any] = {} if max_tokens is msgspec.UNSET else {"max_tokens": max_tokens}
     for name in _SAME:
         value = getattr(request, name)
         if value is not None:

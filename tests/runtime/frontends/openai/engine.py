@@ -249,7 +249,7 @@ class _Engine:
             if separator:
                 text, stop_reason = before, stop
         tokens = tokens_of(text)
-        limit = sampling.max_tokens
+        limit = sampling.most_tokens
         cut = limit is not None and limit <= len(tokens)
         shown = tokens[:limit] if cut else tokens
         deltas = []

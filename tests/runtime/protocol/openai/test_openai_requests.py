@@ -206,7 +206,7 @@ def test_prompts_of_completions() -> None:
 
 
 def test_completions_are_short_unless_they_say_otherwise() -> None:
-    assert completions()[0].sampling.max_tokens == 16
+    assert completions()[0].sampling.most_tokens == 16
     assert completions(max_tokens=0, echo=True)[0].sampling.max_tokens == 0
 
 

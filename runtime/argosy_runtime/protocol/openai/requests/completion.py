@@ -12,7 +12,6 @@ from argosy_runtime.tensors import Data
 from .fields import MOST_LOGPROBS, GenerationFields, NotNegative
 from .rules import check
 
-DEFAULT_MAX_TOKENS = 16
 _MOST_PROMPTS = 1024
 MOST_CANDIDATES = 20
 
