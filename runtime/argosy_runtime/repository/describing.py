@@ -14,7 +14,7 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .records import ModelRecord, State
 from .serving.routed import ServedVariants
-from .serving.served import ServedVersion
+from .serving.version import ServedVersion
 
 TensorMetadata: TypeAlias = pb.ModelMetadataResponse.TensorMetadata
 _Row: TypeAlias = tuple[str, int, str, str]

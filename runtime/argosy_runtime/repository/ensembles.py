@@ -25,7 +25,7 @@ from .records import UNLOADED, ModelRecord
 from .retirement import Retirement
 from .serving.ensemble import ServedEnsemble
 from .serving.routed import ServedVariants
-from .serving.served import ServedVersion
+from .serving.version import ServedVersion
 from .work import serving_error
 
 _log = logging.getLogger("argosy.repository")

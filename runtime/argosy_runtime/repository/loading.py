@@ -20,13 +20,14 @@ from .folders.layout import ModelFolder
 from .preparing import Prepared, Preparer
 from .records import ModelRecord
 from .retirement import Retirement, tidy
-from .serving.served import ConfigChange, LoadingVersion, ServedVersion
+from .serving.served import PreparedChange, ServedModel
+from .serving.version import ServedVersion
 from .work import serving_error
 
 _log = logging.getLogger("argosy.repository")
 
 
-NewVersion = Callable[[Prepared, int], LoadingVersion]
+NewVersion = Callable[[Prepared, int], ServedModel]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class _Ready:
     """Loaded versions and changes of serving versions that are to take over."""
 
     fresh: dict[int, ServedVersion] = field(default_factory=dict)
-    changes: dict[int, ConfigChange] = field(default_factory=dict)
+    changes: dict[int, PreparedChange] = field(default_factory=dict)
 
 
 class Loader:
@@ -189,13 +190,13 @@ class _LoadError(Exception):
         super().__init__(self.message)
 
 
-def _suitable(record: ModelRecord, prepared: Prepared, version: int) -> LoadingVersion | None:
+def _suitable(record: ModelRecord, prepared: Prepared, version: int) -> ServedModel | None:
     """Return the serving version that can go on as `prepared`; None where it must be loaded."""
     loaded = record.versions.get(version)
     if loaded is None or loaded.revision is None or loaded.served is None or not loaded.served.ready:
         return None
     # Only versions with instances have a revision.
-    return cast(LoadingVersion, loaded.served) if loaded.revision.suits(prepared.revision(version)) else None
+    return cast(ServedModel, loaded.served) if loaded.revision.suits(prepared.revision(version)) else None
 
 
 def _label(kind: ErrorKind) -> str:

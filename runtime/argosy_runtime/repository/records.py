@@ -12,7 +12,7 @@ from argosy_runtime.modelconfig.versions import number_of
 from .folders.layout import ModelFolder
 from .preparing import LoadedRevision, Prepared
 from .serving.adapter_table import AdapterTable
-from .serving.served import ServedVersion
+from .serving.version import ServedVersion
 
 UNLOADED = "unloaded"
 """Why a version is unavailable that was taken out of service, or never got there though nothing is wrong with it."""

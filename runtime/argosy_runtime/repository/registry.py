@@ -23,7 +23,7 @@ from .options import RepositoryOptions
 from .preparing import Preparer
 from .records import ModelRecord, find_version
 from .retirement import Retirement
-from .serving.served import ServedVersion
+from .serving.version import ServedVersion
 from .work import OwnedWork
 
 _log = logging.getLogger("argosy.repository")

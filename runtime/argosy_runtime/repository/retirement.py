@@ -11,7 +11,7 @@ from argosy_runtime.backends.environments.unpacked import remove_unused
 from .folders.overrides import OverrideStore
 from .preparing import LoadedRevision
 from .records import UNLOADED, ModelRecord, VersionRecord
-from .serving.served import ServedVersion
+from .serving.version import ServedVersion
 
 _log = logging.getLogger("argosy.repository")
 

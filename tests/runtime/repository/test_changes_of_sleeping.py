@@ -19,7 +19,7 @@ from argosy_runtime.repository.folders.layout import ModelFolder
 from argosy_runtime.repository.options import RepositoryOptions
 from argosy_runtime.repository.preparing import Prepared
 from argosy_runtime.repository.serving.instances import InstanceFactory
-from argosy_runtime.repository.serving.served import ConfigChange, ServedModel
+from argosy_runtime.repository.serving.served import PreparedChange, ServedModel
 
 __all__ = ["cancelled_tasks"]
 
@@ -70,7 +70,7 @@ class Bench:
         """The instances that are loaded, asleep or not."""
         return sorted(engine.name for engine in self.made if engine.holds)
 
-    async def changing(self, *gpus: int) -> "asyncio.Task[ConfigChange]":
+    async def changing(self, *gpus: int) -> "asyncio.Task[PreparedChange]":
         """Begin to change the GPUs; the additional instances are being loaded."""
         change = asyncio.create_task(self.model.change(on_gpus(*gpus)))
         await settle()

@@ -16,7 +16,7 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 from .adapter_names import has_name_input, set_adapter
 from .adapter_table import LoadedAdapter
 from .delegating import DelegatingVersion
-from .served import Holds
+from .version import Holds
 
 _log = logging.getLogger("argosy.repository")
 

@@ -8,7 +8,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.repository.preparing import Prepared
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
-from .served import ServedVersion
+from .version import ServedVersion
 
 
 class DelegatingVersion:

@@ -12,7 +12,7 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .delegating import CompositeVersion
 from .reshaping import OutputShapes
-from .served import ServedVersion
+from .version import ServedVersion
 
 
 class ServedEnsemble(CompositeVersion):

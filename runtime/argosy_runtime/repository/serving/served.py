@@ -4,9 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from time import monotonic
-from typing import Protocol
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
@@ -30,134 +28,16 @@ from .adapter_table import NO_ADAPTERS, AdapterTable, LoadedAdapter
 from .instances import InstanceFactory, VersionInstances
 from .reshaping import OutputShapes
 from .sleeping import InstanceSleep, UpdateAdapters
+from .version import Holds
 
 _log = logging.getLogger("argosy.repository")
-
-
-class Holds:
-    """A count of open requests that need a version, also after it has left service: those of ensembles, of adapters."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._none: asyncio.Event | None = None
-
-    def add(self) -> None:
-        """Count a request that begins."""
-        self._count += 1
-
-    def remove(self) -> None:
-        """Count a request that has ended."""
-        self._count -= 1
-        if not self._count and self._none is not None:
-            self._none.set()
-
-    async def wait_for_none(self, seconds: float) -> None:
-        """Wait until no request is left, or the time is over."""
-        if not self._count:
-            return
-        self._none = asyncio.Event()
-        try:
-            await asyncio.wait_for(self._none.wait(), seconds)
-        except TimeoutError:
-            return
-
-
-class ServedVersion(Protocol):
-    """A version that takes requests."""
-
-    name: str
-    version: int
-    folder: Path
-    config: ModelConfig
-    statistics: ModelStatistics
-    labels: Mapping[str, Sequence[str]]
-    decoupled: bool
-
-    @property
-    def ready(self) -> bool:
-        """True if it can answer."""
-
-    @property
-    def problem(self) -> str:
-        """Reason why it cannot answer, "" if it can."""
-
-    @property
-    def caution(self) -> str:
-        """Reason why it may not be able to answer for long, "" without one."""
-
-    @property
-    def running(self) -> int:
-        """Number of requests that are being executed."""
-
-    @property
-    def instances(self) -> int | None:
-        """Number of instances that take batches; None for an ensemble, which has none."""
-
-    @property
-    def instance_names(self) -> Collection[str]:
-        """Names of the loaded instances, those that are asleep among them."""
-
-    def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
-        """Start a request. Raises ServingError where it is refused at once; other errors are delivered."""
-
-    @property
-    def owes(self) -> bool:
-        """True while a request waits for an answer of its own; an ensemble's wait at its steps."""
-
-    async def answered(self) -> None:
-        """Wait until all requests are answered."""
-
-    def hold(self) -> None:
-        """Keep the version until `release`, for an ensemble's request that will need it."""
-
-    def release(self) -> None:
-        """Release a hold: that request has ended."""
-
-    async def close(self, grace: float) -> None:
-        """Answer the accepted requests, then release everything."""
-
-
-class ConfigChange(Protocol):
-    """A configuration prepared for a serving version: its additional instances are loaded.
-
-    Either `commit` or `discard`, once.
-    """
-
-    def commit(self) -> Awaitable[object]:
-        """Apply the configuration.
-
-        The result is done when the removed instances have finished their work and are released.
-        """
-
-    async def discard(self) -> None:
-        """Release the additional instances; the version goes on as it was."""
-
-
-class LoadingVersion(ServedVersion, Protocol):
-    """A version with instances to load, and with the adapters of its model."""
-
-    adapters: AdapterTable
-
-    async def start(self) -> None:
-        """Load and warm up. Releases everything where that fails."""
-
-    async def change(self, prepared: Prepared) -> ConfigChange:
-        """Prepare to serve by another configuration that the instances suit.
-
-        Raises ServingError, and changes nothing then.
-        """
 
 
 class ServedModel:
     """A version that a backend runs. `adapters` are those of all versions of the model, one after the other."""
 
     def __init__(
-        self,
-        prepared: Prepared,
-        version: int,
-        gpus: Mapping[int, str],
-        calls: ServerCalls,
-        options: RepositoryOptions,
+        self, prepared: Prepared, version: int, gpus: Mapping[int, str], calls: ServerCalls, options: RepositoryOptions
     ):
         self.name = prepared.config.name
         self.version = version
@@ -168,32 +48,21 @@ class ServedModel:
         self.folder = prepared.folder.path
         self._most = prepared.config.max_batch_size
         self._timeout = load_timeout(self.config, options)
+        environment = options.environment(self.config.backend)
         self._maker = InstanceFactory(
-            prepared.folder,
-            version,
-            gpus,
-            calls,
-            self.statistics.engines,
-            self._timeout,
-            options.environment(self.config.backend),
+            prepared.folder, version, gpus, calls, self.statistics.engines, self._timeout, environment
         )
         self._admission = Admission(self.config)
         self._output_shapes = OutputShapes(self.config)
         self._holds = Holds()
-        placements = self._maker.placements(self.config)
         rules = BatchingRules.of(self.config)
         self._batcher = DynamicBatcher(rules)
         self._order = ResponseOrder() if rules.preserve_ordering else None
+        makers = self._makers()
         self._dispatcher = Dispatcher(
-            self.name,
-            version,
-            self._batcher,
-            [self._maker.maker(self.config, slot) for slot in placements],
-            self.statistics,
-            LoopClock(),
-            self._order,
+            self.name, version, self._batcher, [new for _, new in makers], self.statistics, LoopClock(), self._order
         )
-        self._instances = VersionInstances(placements, self._dispatcher.group)
+        self._instances = VersionInstances([slot for slot, _ in makers], self._dispatcher.group)
         self.adapters = AdapterTable()
         self._dispatcher.group.prepare = self._add_adapters
         self._sleep = InstanceSleep(
@@ -252,6 +121,10 @@ class ServedModel:
         self.statistics.load_seconds = monotonic() - begun
 
     async def change(self, prepared: Prepared) -> "PreparedChange":
+        """Prepare to serve by another configuration that the instances suit: load its additional instances.
+
+        Raises ServingError, and changes nothing then.
+        """
         config = ModelConfig()
         config.CopyFrom(prepared.config)
         # Queued requests may be as large as the former limit.
@@ -267,6 +140,7 @@ class ServedModel:
         return PreparedChange(self, prepared, list(zip(added, slots, strict=True)), removed, present)
 
     def follow(self, change: "PreparedChange") -> Awaitable[object]:
+        """Apply a configuration, as `PreparedChange.commit` says."""
         if change.prepared.config.max_batch_size != self.config.max_batch_size:
             self._admission = Admission(change.prepared.config)
         self.config, self.labels = change.prepared.config, change.prepared.labels
@@ -286,6 +160,7 @@ class ServedModel:
         return asyncio.gather(*map(asyncio.shield, gone))
 
     async def forget(self, change: "PreparedChange") -> None:
+        """Release the additional instances of a change."""
         self._sleep.allow()
         await self._dispatcher.group.discard([slot for _, slot in change.added])
 
@@ -361,7 +236,10 @@ class ServedModel:
 
 
 class PreparedChange:
-    """A `ConfigChange`. `added` are loaded, with their placements; `removed` still serve, of those `present` before."""
+    """A configuration prepared for a serving version. Either `commit` or `discard`, once.
+
+    `added` instances are loaded, with their placements; `removed` ones still serve, of those `present` before.
+    """
 
     def __init__(
         self,
@@ -378,7 +256,12 @@ class PreparedChange:
         self._model = model
 
     def commit(self) -> Awaitable[object]:
+        """Apply the configuration.
+
+        The result is done when the removed instances have finished their work and are released.
+        """
         return self._model.follow(self)
 
     async def discard(self) -> None:
+        """Release the additional instances; the version goes on as it was."""
         await self._model.forget(self)
