@@ -10,7 +10,7 @@ from argosy.planning.validation.language import DEFAULTS
 from argosy.planning.validation.references import check_set
 from argosy.planning.validation.runtimes import BUNDLED, RUNTIMES
 from argosy_runtime import backends
-from argosy_runtime.language.defaults import FIELDS
+from argosy_runtime.language.defaults import DECLARED
 
 HEAD = "apiVersion: argosy.dev/v1alpha1\nkind: %s\nmetadata: {name: %s, namespace: %s}\n"
 
@@ -204,7 +204,7 @@ def test_defaults_of_requests_that_no_backend_reads_are_refused(made_of: str, na
 
 
 def test_defaults_of_requests_are_those_of_the_runtime() -> None:
-    assert {*FIELDS, "max_new_tokens"} == set(DEFAULTS)
+    assert set(DECLARED) == set(DEFAULTS)
 
 
 def test_a_checkpoint_for_tensorrt_llm_is_for_the_bundled_server_alone() -> None:
