@@ -215,6 +215,25 @@ def test_a_removed_variant_is_unloaded_while_the_other_serves() -> None:
     assert configs(cluster).keys() == {"m", "m--high"}
 
 
+OTHERS = ({"name": "a", "maxConcurrency": 8}, {"name": "b"})
+SEPARATE = {"placement": "Separate"}
+
+
+@pytest.mark.parametrize(
+    "after",
+    [model("m"), routed(1, *OTHERS), routed(1, *OTHERS, routing=SEPARATE)],
+    ids=["no variants", "all renamed", "all renamed, and separate"],
+)
+@pytest.mark.parametrize("before", [routed(), routed(routing=SEPARATE)], ids=["same server", "separate"])
+def test_a_model_whose_variants_are_all_removed_serves_with_them_until_it_is_loaded(before, after) -> None:
+    cluster = Cluster(tuple(gpu_node(name, 1, 60) for name in "abc"))
+    cluster.settle([pool(), before])
+    cluster.keep_routed([pool(), after], ["m"])
+    serving = cluster.serving()
+    names = {"m"} | {f"m--{variant.name}" for variant in after.spec.variants}
+    assert serving.keys() == names, "the former variants are gone"
+
+
 @pytest.mark.parametrize(
     ("others", "spec", "path", "message"),
     [

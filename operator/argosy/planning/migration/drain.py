@@ -2,8 +2,8 @@
 
 A model that moves stays routed where it was until it is reachable on each new server, and for as long as endpoints take
 to follow. Then it is no longer routed to, and after the drain it is unloaded. The same holds for one that moves to
-another pool. What is no longer declared is drained at once. What is declared and fits nowhere, or has no valid spec,
-stays: what serves goes on serving.
+another pool, and, with its former steps, for one that is declared with others. What is no longer declared is drained at
+once. What is declared and fits nowhere, or has no valid spec, stays: what serves goes on serving.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,9 @@ def drain_of(state: PoolState, binding: Binding) -> Drain:
     server, name = binding
     members, bindings = state.members, state.bindings
     steps = state.observed.loaded_on(server)[name].steps
-    if not all(members.knows(member) for member in (name, *steps)):
+    # What is declared with other steps, or with none, is handed over to them; the former ones stay until then.
+    is_valid = name in members.models or name in members.ensembles
+    if not members.knows(name) or not (is_valid or all(map(members.knows, steps))):
         return Drain.AT_ONCE
     if not members.declares(name):
         return Drain.AFTER_HANDOVER if members.moved[name] else Drain.NOT_YET
