@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from argosy_runtime.errors import ErrorKind, ServingError
+from argosy_runtime.language.adapter_names import named_adapter, set_adapter
 from argosy_runtime.language.sampling import from_json
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.modelconfig import parse_text
-from argosy_runtime.repository.serving.adapter_names import named_adapter, set_adapter
 from argosy_runtime.repository.serving.adapters import ServedAdapter
 from argosy_runtime.telemetry.statistics import ModelStatistics
 from argosy_runtime.tensors import Tensor, raw_tensor, string_array

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import invalid, unavailable
+from argosy_runtime.language.adapter_names import names_adapters
 from argosy_runtime.modelconfig.parameters.adapters import BACKEND, LORA_NAME, PARAMETER, SAMPLING, base_of
 from argosy_runtime.repository.preparing import Prepared
 from argosy_runtime.repository.records import ModelRecord
-from argosy_runtime.repository.serving.adapter_names import names_adapters
 from argosy_runtime.repository.serving.adapters import AdapterBase, Base, ServedAdapter
 from argosy_runtime.repository.serving.routed import ServedVariants
 from argosy_runtime.repository.serving.served import ServedModel

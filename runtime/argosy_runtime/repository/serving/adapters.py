@@ -9,11 +9,11 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError, unavailable
 from argosy_runtime.execution.delegating import count_delegated
+from argosy_runtime.language.adapter_names import has_name_input, set_adapter
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.repository.preparing import Prepared
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
-from .adapter_names import has_name_input, set_adapter
 from .adapter_table import LoadedAdapter
 from .delegating import DelegatingVersion
 from .version import Holds

@@ -7,13 +7,13 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.variants.request import submit
 from argosy_runtime.execution.variants.runner import VariantRunner
+from argosy_runtime.language.adapter_names import named_adapter, names_adapters
 from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.modelconfig.parameters.variants import VariantRouting
 from argosy_runtime.repository.preparing import Prepared
 from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
-from .adapter_names import named_adapter, names_adapters
 from .adapter_table import LoadedAdapter
 from .adapters import ServedAdapter
 from .delegating import CompositeVersion

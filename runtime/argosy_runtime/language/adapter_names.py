@@ -6,10 +6,11 @@ import msgspec
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError, invalid
-from argosy_runtime.language import inputs, sampling
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.modelconfig.parameters.adapters import LORA_NAME, SAMPLING
 from argosy_runtime.tensors import Tensor, string_array
+
+from . import inputs, sampling
 
 
 def names_adapters(config: ModelConfig) -> bool:
