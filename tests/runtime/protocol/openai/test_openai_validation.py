@@ -146,6 +146,8 @@ def test_fields_of_chats(fields: dict[str, Any], param: str, code: str | None) -
         ({"suffix": "end"}, "suffix", "unsupported_parameter"),
         ({"best_of": 2, "n": 3}, "best_of", "invalid_parameter_combination"),
         ({"best_of": 2, "stream": True}, "best_of", "invalid_parameter_combination"),
+        ({"prompt": ["p"] * 9, "n": 128}, "n", "invalid_parameter_combination"),
+        ({"prompt": [[1]] * 52, "n": 19, "best_of": 20}, "best_of", "invalid_parameter_combination"),
         ({"best_of": 21}, "best_of", "integer_above_max_value"),
         ({"echo": "yes"}, "echo", "invalid_type"),
         ({"messages": [USER]}, "messages", "unknown_parameter"),
@@ -154,6 +156,17 @@ def test_fields_of_chats(fields: dict[str, Any], param: str, code: str | None) -
 def test_fields_of_completions(fields: dict[str, Any], param: str, code: str) -> None:
     raised = error_of(prompts, {"model": "m", "prompt": "p", **fields})
     assert (raised.param, raised.code) == (param, code)
+
+
+def test_a_request_may_have_many_prompts_or_many_choices() -> None:
+    for count, n in ((1024, 1), (8, 128)):
+        body = msgspec.json.encode({"model": "m", "prompt": ["p"] * count, "n": n})
+        assert prompts(body) == ["p"] * count
+    message = error_of(prompts, {"model": "m", "prompt": ["p"] * 9, "n": 128}).message
+    assert message == (
+        "Invalid 'n': 128 choices for each of 9 prompts are too many. A request generates at most 1024 choices: lower "
+        "'n', or send the prompts in several requests."
+    )
 
 
 def prompts(body: bytes) -> list[Any]:

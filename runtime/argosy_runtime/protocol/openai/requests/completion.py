@@ -13,6 +13,8 @@ from .fields import MOST_LOGPROBS, GenerationFields, NotNegative
 from .rules import check
 
 _MOST_PROMPTS = 1024
+_MOST_GENERATED = 1024
+"""Choices to generate for all prompts of a request together."""
 MOST_CANDIDATES = 20
 
 TokenId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -56,10 +58,21 @@ class CompletionRequest(GenerationFields, kw_only=True):
                 f"Invalid 'prompt': array too long. Expected at most {_MOST_PROMPTS} prompts, but got {len(prompt)}."
             )
             raise invalid(message, "prompt", "array_above_max_length")
+        self._check_choices(len(prompt))
         if empty := [at for at, item in enumerate(lists) if not item]:
             where = f"prompt[{empty[0]}]"
             raise invalid(f"Invalid '{where}': empty array. A prompt needs a token at least.", where, "empty_array")
         return [*texts, *lists]
+
+    def _check_choices(self, prompts: int) -> None:
+        if prompts * self.candidates <= _MOST_GENERATED:
+            return
+        name = "n" if self.candidates == self.n else "best_of"
+        message = (
+            f"Invalid '{name}': {self.candidates} choices for each of {prompts} prompts are too many. A request "
+            f"generates at most {_MOST_GENERATED} choices: lower '{name}', or send the prompts in several requests."
+        )
+        raise invalid(message, name, "invalid_parameter_combination")
 
 
 _DECODER = Decoder(CompletionRequest)
