@@ -108,24 +108,23 @@ class ResponseReader:
 
         Raises ServingError (INTERNAL) for outputs that do not fit each other.
         """
-        if response.template is not None and response.raw is not None:
-            layout = _layout(response.template)
-            if layout.is_single:
-                try:
+        try:
+            if response.template is not None and response.raw is not None:
+                layout = _layout(response.template)
+                if layout.is_single:
                     return [self._read_single(layout, response.raw)]
-                except (ValueError, msgspec.MsgspecError) as error:
-                    raise _unreadable(error) from error
-        tensors = {tensor.name: tensor.array for tensor in response.outputs}
+            return self._read_arrays({tensor.name: tensor.array for tensor in response.outputs})
+        except (ValueError, TypeError, IndexError, RecursionError) as error:
+            raise _unreadable(error) from error
+
+    def _read_arrays(self, tensors: dict[str, Array]) -> list[Delta]:
         self._read_totals(tensors)
         choices = max([array.size for name, array in tensors.items() if name in _PER_CHOICE], default=0)
         deltas = [Delta(index, token_ids=[]) for index in range(choices)]
-        try:
-            for name, array in tensors.items():
-                if (fill := _PER_CHOICE.get(name)) is not None:
-                    fill(deltas, array)
-            _read_ids(deltas, tensors)
-        except (ValueError, IndexError, msgspec.MsgspecError) as error:
-            raise _unreadable(error) from error
+        for name, array in tensors.items():
+            if (fill := _PER_CHOICE.get(name)) is not None:
+                fill(deltas, array)
+        _read_ids(deltas, tensors)
         self._count(deltas, tensors.get("num_output_tokens"))
         return deltas
 

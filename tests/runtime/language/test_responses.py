@@ -176,6 +176,14 @@ def test_outputs_that_do_not_fit_raise_no_other_error(tensors: list[Tensor]) -> 
         ResponseReader().read(InferResponse("llm", "1", "", tensors))
 
 
+@pytest.mark.parametrize("text", [b"{", b"[" * 50_000, b'[{"1": "\xff"}]'])
+@pytest.mark.parametrize("name", ["prompt_logprobs", "logprobs"])
+def test_probabilities_that_cannot_be_read_are_refused(name: str, text: bytes) -> None:
+    tensor = Tensor(name, "BYTES", string_array([text], (1,)))
+    with pytest.raises(ServingError, match="cannot be read"):
+        ResponseReader().read(InferResponse("llm", "1", "", [tensor]))
+
+
 def test_ids_alone_are_those_of_one_choice() -> None:
     response = InferResponse("llm", "1", "", [Tensor("output_ids", "INT32", np.array([1, 2], np.int32))])
     assert ResponseReader().read(response) == [Delta(0, token_ids=[1, 2])]
