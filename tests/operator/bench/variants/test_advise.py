@@ -83,7 +83,7 @@ def test_wrong_input(arguments: tuple[str, ...], words: str) -> None:
     assert words in result.stderr
 
 
-def test_models_without_variants_are_not_asked_for(folder: Path) -> None:
+def test_models_without_variants_are_not_requested(folder: Path) -> None:
     (folder / "others.yaml").write_text(yaml.safe_dump_all([model_body("a", 1), model_body("b", 1)]))
     assert advise(*FILES, "-f", "others.yaml").exit_code == 0
     without = advise("-f", "others.yaml", "--results", "bench.json")
