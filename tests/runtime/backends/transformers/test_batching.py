@@ -167,7 +167,7 @@ def test_of_tokens_equally_likely_the_greedy_one_is_the_first(
         ),
         (
             request(1, new=60),
-            "asks for 60; ask for at most 47; its cache holds no more, so raise the parameter kv_cache_memory or num_blocks",
+            "ask for at most 47; its cache holds no more, so raise the parameter kv_cache_memory or num_blocks",
         ),
         (request(1, new=-1), "'max_tokens' is -1, expected 0 to 2147483647"),
         (request(1, temperature=-1), "'temperature' is -1, expected 0 or more"),
