@@ -138,6 +138,27 @@ def test_a_sweep_that_fails_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> 
     assert asyncio.run(run()) == ["the connection is closed"]
 
 
+def test_a_request_whose_error_cannot_be_sent_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(error: ServingError) -> None:
+        raise OSError("the connection is closed")
+
+    async def run() -> None:
+        engine, stream = _Engine(), _Stream()
+        engine.may_add.set()
+        monkeypatch.setattr(stream, "fail", fail)
+        requests = OpenRequests(engine, FakeHost(), lambda error: internal(str(error)))
+        ended: list[str] = []
+        requests.begin(stream, engine.add(), lambda: ended.append("ended"))
+        for _ in range(3):
+            await asyncio.sleep(0)  # the engine takes it
+        with pytest.raises(OSError, match="the connection is closed"):
+            requests.fail_all(unavailable("the model was unloaded"))
+        await asyncio.wait_for(requests.wait_idle(), 5)
+        assert (ended, engine.aborted) == (["ended"], ["7"])
+
+    asyncio.run(run())
+
+
 def test_what_the_outputs_of_a_step_raise_does_not_reach_the_engine(caplog: pytest.LogCaptureFixture) -> None:
     def fail() -> None:
         raise OSError("the connection is closed")

@@ -99,12 +99,14 @@ class OpenRequests:
             await self._llm.abort(collector.request_id, internal=True)
 
     def _give_up(self, stream: Stream, error: ServingError) -> None:
-        """End a request with an error, and have the engine end it."""
-        stream.fail(error)
-        collector = self._collectors.get(stream)
-        if collector is not None:
-            self._run(self._llm.abort(collector.request_id, internal=True))
-        self._end(stream)
+        """End a request with an error, and have the engine end it. Raises what sending the error does."""
+        try:
+            stream.fail(error)
+        finally:
+            collector = self._collectors.get(stream)
+            if collector is not None:
+                self._run(self._llm.abort(collector.request_id, internal=True))
+            self._end(stream)
 
     def _end(self, stream: Stream) -> None:
         self._collectors.pop(stream, None)
