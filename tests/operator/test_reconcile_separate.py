@@ -251,7 +251,7 @@ def test_routing_without_effect_between_servers_is_refused(routing: dict[str, st
     assert not parse_body(model_body("m", variants=[LOW, HIGH], routing=routing))[1]
 
 
-@pytest.mark.parametrize("routing", [{"placement": "Separate"}, {"placement": "SameServer"}, {"hysteresis": "10%"}])
+@pytest.mark.parametrize("routing", [{"placement": "Separate"}, {"minDwell": "5s"}, {"hysteresis": "20%"}])
 def test_routing_without_variants_is_refused(routing: dict[str, str]) -> None:
     (problem,) = parse_body(model_body("m", routing=routing))[1]
     assert problem.path == "spec.routing"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from argosy.api.model.modelfields import InferenceModelFields
-from argosy.api.model.variants import SEPARATE_DWELL_MS, VariantPlacement
+from argosy.api.model.variants import SEPARATE_DWELL_MS, Routing, VariantPlacement
 from argosy.api.model.variantspecs import variant_path, variant_spec
 from argosy.api.values.base import Fault, Rule
 from argosy.api.values.quantity import format_duration
@@ -36,21 +36,21 @@ def _crossovers(spec: InferenceModelFields) -> Iterator[Fault]:
 
 def _routing(spec: InferenceModelFields) -> Iterator[Fault]:
     """Yield what has no effect: routing without variants, and what variants with servers of their own do not do."""
-    routing = spec.routing
-    written = routing.model_fields_set
+    # Values, since a resource that is stored and read again has all fields.
+    routing, default = spec.routing, Routing()
     if not spec.variants:
-        if written:
+        if routing != default:
             yield Fault("divides requests among variants: list some in spec.variants, or leave it out", ("routing",))
         return
     if routing.placement is VariantPlacement.SAME_SERVER:
         return
-    if "min_dwell" in written and routing.min_dwell < SEPARATE_DWELL_MS:
+    if routing.min_dwell != default.min_dwell and routing.min_dwell < SEPARATE_DWELL_MS:
         yield Fault(
             f"is {format_duration(routing.min_dwell)}, and requests change from server to server after "
             f"{format_duration(SEPARATE_DWELL_MS)} at the soonest; set that or more, or leave it out",
             ("routing", "minDwell"),
         )
-    if "idle_timeout" in written:
+    if routing.idle_timeout != default.idle_timeout:
         yield Fault(
             "puts variants that share a server to sleep, and with routing.placement Separate none sleeps; leave it out",
             ("routing", "idleTimeout"),
