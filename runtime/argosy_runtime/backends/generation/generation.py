@@ -40,6 +40,20 @@ class Generation:
     logprobs: int | None
     settings: list[dict[str, Any]]
 
+    @classmethod
+    def of(
+        cls,
+        request: GenerationRequest,
+        input_ids: list[int],
+        max_new_tokens: int,
+        ends: tuple[frozenset[int], frozenset[int]],
+        logprobs: int | None,
+        settings: list[dict[str, Any]],
+    ) -> "Generation":
+        """Return the generation that ends at the model's own tokens and at the request's, as `ends_of` has them."""
+        own, stop_ids = ends
+        return cls(request, input_ids, max_new_tokens, own | stop_ids, stop_ids - own, logprobs, settings)
+
 
 def ends_of(sampling: Sampling, abilities: Abilities) -> tuple[frozenset[int], frozenset[int]]:
     """Return the tokens that end an answer: the model's own, unless they are to be ignored, and the request's."""

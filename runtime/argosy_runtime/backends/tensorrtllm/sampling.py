@@ -56,24 +56,17 @@ def generation(request: GenerationRequest, input_ids: list[int], abilities: Abil
     _check_supported(about, sampling, abilities)
     input_ids = truncated(input_ids, sampling, abilities.context)
     new = _new_tokens(about, len(input_ids), sampling, abilities)
-    own, stop_ids = ends_of(sampling, abilities)
+    ends = ends_of(sampling, abilities)
     count = logprob_count(about, request)
     common = {
-        **_ending(sampling, own | stop_ids, abilities),
+        **_ending(sampling, ends[0] | ends[1], abilities),
         **_constraints(about, sampling, abilities),
         "max_tokens": new,
         "detokenize": False,
         **({} if count is None else {"logprobs": max(count, 1)}),
     }
-    return Generation(
-        request=request,
-        input_ids=input_ids,
-        max_new_tokens=new,
-        ends=own | stop_ids,
-        stop_ids=stop_ids - own,
-        logprobs=count,
-        settings=[{**common, **_drawing(sampling, choice)} for choice in range(sampling.n)],
-    )
+    settings = [{**common, **_drawing(sampling, choice)} for choice in range(sampling.n)]
+    return Generation.of(request, input_ids, new, ends, count, settings)
 
 
 def _check_supported(about: str, sampling: Sampling, abilities: Abilities) -> None:

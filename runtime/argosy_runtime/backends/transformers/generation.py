@@ -7,7 +7,6 @@ from argosy_runtime.backends.generation import generation as generating
 from argosy_runtime.backends.generation.generation import Generation, check_lacking, ends_of, logprob_count
 from argosy_runtime.errors import ServingError, invalid, unsupported
 from argosy_runtime.language import GenerationRequest, Sampling
-from argosy_runtime.language.defaults import TEMPERATURE
 from argosy_runtime.language.limits import answer_length, truncated
 
 from .sampling.seeds import key_of
@@ -51,20 +50,13 @@ def generation(request: GenerationRequest, input_ids: list[int], abilities: Abil
     _check_supported(about, sampling, count, abilities)
     input_ids = truncated(input_ids, sampling, abilities.context)
     new = _new_tokens(len(input_ids), sampling, abilities)
-    own, stop_ids = ends_of(sampling, abilities)
-    common = _ends_from(about, sampling, len(input_ids), own, stop_ids)
+    ends = ends_of(sampling, abilities)
+    common = _ends_from(about, sampling, len(input_ids), *ends)
     if count is not None:
         common["logprobs"] = count
     seed = seed if sampling.seed is None else sampling.seed
-    return Generation(
-        request=request,
-        input_ids=input_ids,
-        max_new_tokens=new,
-        ends=own | stop_ids,
-        stop_ids=stop_ids - own,
-        logprobs=count,
-        settings=[{**common, **_warpers(sampling, abilities, seed, choice)} for choice in range(sampling.n)],
-    )
+    settings = [{**common, **_warpers(sampling, abilities, seed, choice)} for choice in range(sampling.n)]
+    return Generation.of(request, input_ids, new, ends, count, settings)
 
 
 def _check_supported(about: str, sampling: Sampling, logprobs: int | None, abilities: Abilities) -> None:
@@ -108,7 +100,7 @@ def _warpers(sampling: Sampling, abilities: Abilities, seed: int, choice: int) -
         return {"temperature": 1.0, "top_k": abilities.vocabulary, "top_p": 1.0}
     top_k = sampling.top_k if sampling.top_k is not None and sampling.top_k > 0 else abilities.vocabulary
     return {
-        "temperature": sampling.temperature if sampling.temperature is not None else TEMPERATURE,
+        "temperature": sampling.temperature,  # never left out: `with_defaults`
         "top_k": min(top_k, abilities.vocabulary),
         "top_p": sampling.top_p if sampling.top_p is not None else 1.0,
         "key": key_of(seed, choice),

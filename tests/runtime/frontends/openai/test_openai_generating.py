@@ -7,6 +7,7 @@ import pytest
 
 from argosy_runtime.frontends.http.openai.generating import Generation
 from argosy_runtime.messages import Deliver, InferRequest
+from argosy_runtime.protocol.openai.errors import ParameterNames
 
 
 class _Submission:
@@ -35,7 +36,7 @@ def test_a_bug_while_submitting_cancels_the_requests_before_it() -> None:
     plane: Any = _Plane()
     context: Any = SimpleNamespace()
     readers: list[Any] = [None, None]
-    generation = Generation(plane, context, "id", readers, "prompt")
+    generation: Generation[None] = Generation(plane, context, "id", readers, lambda: ParameterNames("prompt"), None)
     with pytest.raises(KeyError, match="a bug"):
         generation.start([InferRequest("llm", {}), InferRequest("llm", {})])
     assert [submission.cancelled for submission in plane.taken] == [True]

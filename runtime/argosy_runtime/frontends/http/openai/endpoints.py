@@ -34,7 +34,7 @@ from argosy_runtime.protocol.openai.responses.head import AnswerHead
 from argosy_runtime.tensors import Data
 
 from .catalog import Catalog, ServedName
-from .generating import Generation, StreamedGeneration, UnaryGeneration
+from .generating import Events, StreamedGeneration, UnaryGeneration
 from .replies import error_reply
 
 Fields = TypeVar("Fields", bound=GenerationFields | EmbeddingRequest | ResponseRequest)
@@ -98,7 +98,7 @@ class Generations:
         if isinstance(served.model, EmbeddingModel):
             raise served.other_endpoint(CHAT_COMPLETIONS)
         chat = ChatGeneration.begin(served.model, request, head.id, names)
-        generation: Generation
+        generation: UnaryGeneration | StreamedGeneration[Events]
         if request.streams:
             events = chat.events(head)
             generation = StreamedGeneration(self._plane, context, head.id, [chat.reader], names, events)
@@ -116,7 +116,7 @@ class Generations:
         readers: Sequence[ResponseReader] = [ResponseReader() for _ in inferences]
         options = _options(request)
         names = partial(completion_names, request)
-        generation: Generation
+        generation: UnaryGeneration | StreamedGeneration[Events]
         if request.streams:
             events = CompletionStream(head, readers, options, request.include_usage, request.obfuscates)
             generation = StreamedGeneration(self._plane, context, head.id, readers, names, events)

@@ -5,7 +5,7 @@ It works by callbacks: a token needs no task, no future and no timer.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from argosy_runtime.errors import ServingError
 from argosy_runtime.frontends.http.wire.reply import JSON_HEADERS, Reply
@@ -41,22 +41,31 @@ class Events(Protocol):
 
 
 Names = Callable[[], ParameterNames]
+Output = TypeVar("Output")
+EventsT = TypeVar("EventsT", bound=Events)
 
 
-class Generation:
+class Generation(Generic[Output]):
     """The requests behind one answer, a reader for the responses to each. It is the work of `context`.
 
-    `names` returns what the request calls the parameters that models name in their errors.
+    `names` returns what the request calls the parameters that models name in their errors. `output` makes the answer.
     """
 
     def __init__(
-        self, plane: DataPlane, context: RequestContext, request_id: str, readers: Sequence[Reader], names: Names
+        self,
+        plane: DataPlane,
+        context: RequestContext,
+        request_id: str,
+        readers: Sequence[Reader],
+        names: Names,
+        output: Output,
     ) -> None:
         self._plane = plane
         self._context = context
         self._id = request_id
         self._readers = readers
         self._names = names
+        self._output = output
         self._submissions: list[Submission] = []
         self._unanswered = len(readers)
         self._over = False
@@ -143,53 +152,29 @@ class Generation:
         raise NotImplementedError
 
 
-class UnaryGeneration(Generation):
+class UnaryGeneration(Generation[Answer]):
     """A generation that is answered once it is complete."""
-
-    def __init__(
-        self,
-        plane: DataPlane,
-        context: RequestContext,
-        request_id: str,
-        readers: Sequence[Reader],
-        names: Names,
-        answer: Answer,
-    ) -> None:
-        super().__init__(plane, context, request_id, readers, names)
-        self._answer = answer
 
     def _take(self, prompt: int, deltas: Sequence[Delta]) -> None:
         for delta in deltas:
-            self._answer.take(prompt, delta)
+            self._output.take(prompt, delta)
 
     def _end(self) -> None:
         headers = (*JSON_HEADERS, (REQUEST_ID, self._id))
-        self._context.reply(Reply(200, (self._answer.body(),), headers))
+        self._context.reply(Reply(200, (self._output.body(),), headers))
 
 
-class StreamedGeneration(Generation):
+class StreamedGeneration(Generation[EventsT]):
     """A generation whose pieces are sent as they come. The status is that of the first response."""
 
-    def __init__(
-        self,
-        plane: DataPlane,
-        context: RequestContext,
-        request_id: str,
-        readers: Sequence[Reader],
-        names: Names,
-        events: Events,
-    ) -> None:
-        super().__init__(plane, context, request_id, readers, names)
-        self._events = events
-
     def _take(self, prompt: int, deltas: Sequence[Delta]) -> None:
-        take = self._events.take
+        take = self._output.take
         data = take(prompt, deltas[0]) if len(deltas) == 1 else b"".join([take(prompt, delta) for delta in deltas])
         if data:
             self._send(data)
 
     def _end(self) -> None:
-        self._send(self._events.end())
+        self._send(self._output.end())
         self._context.end()
 
     def _send(self, data: bytes) -> None:

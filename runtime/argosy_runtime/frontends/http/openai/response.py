@@ -14,33 +14,20 @@ from argosy_runtime.protocol.openai.errors import ApiError
 from argosy_runtime.protocol.openai.models import RESPONSES
 from argosy_runtime.protocol.openai.names import response_names
 from argosy_runtime.protocol.openai.requests.response import ResponseRequest, decode
-from argosy_runtime.protocol.openai.responses.reader import Reader
 from argosy_runtime.protocol.openai.stateless.answers import Response, ResponseAnswer, ResponseEvents
 from argosy_runtime.protocol.openai.stateless.conversion import chat_request
 
 from .catalog import Catalog, ServedName
 from .endpoints import ModelEndpoint
-from .generating import Names, StreamedGeneration, UnaryGeneration
+from .generating import StreamedGeneration, UnaryGeneration
 
 
-class StreamedResponse(StreamedGeneration):
+class StreamedResponse(StreamedGeneration[ResponseEvents]):
     """A response that is sent as events. One that fails on its way ends with the event `response.failed`."""
-
-    def __init__(
-        self,
-        plane: DataPlane,
-        context: RequestContext,
-        identity: str,
-        reader: Reader,
-        names: Names,
-        events: ResponseEvents,
-    ) -> None:
-        super().__init__(plane, context, identity, [reader], names, events)
-        self._failed = events.failed
 
     def _answer_error(self, error: ApiError) -> None:
         if self._context.started and not self._context.answered:
-            self._context.push(self._failed(error))
+            self._context.push(self._output.failed(error))
             self._context.end()
         else:
             super()._answer_error(error)
@@ -64,7 +51,7 @@ class Responses:
         generation: StreamedResponse | UnaryGeneration
         if request.streams:
             events = ResponseEvents(response, request.obfuscates)
-            generation = StreamedResponse(self._plane, context, identity, chat.reader, names, events)
+            generation = StreamedResponse(self._plane, context, identity, [chat.reader], names, events)
         else:
             answer = ResponseAnswer(response)
             generation = UnaryGeneration(self._plane, context, identity, [chat.reader], names, answer)
