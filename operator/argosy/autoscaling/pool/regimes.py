@@ -18,7 +18,7 @@ from argosy.planning.variants import RoutedModel
 from argosy_common.regimes import Regimes, RegimeState, VariantState
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_THOUSANDTHS, _US_NS = 1e3, 1_000
+_THOUSANDTHS, _US_NS, _MS_NS = 1e3, 1_000, 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ def _next(before: FleetRegime | None, model: RoutedModel, signals: Signals | Non
     limits, states = _limits(model, signals, former), _states(model, signals)
     after = state
     if limits:
-        dwell = timedelta(milliseconds=max(routing.min_dwell, SEPARATE_DWELL_MS))
-        regimes = Regimes(len(states), limits, routing.hysteresis / _THOUSANDTHS, _duration(dwell), _ns(now))
+        dwell = max(routing.min_dwell, SEPARATE_DWELL_MS) * _MS_NS
+        regimes = Regimes(len(states), limits, routing.hysteresis / _THOUSANDTHS, dwell, _ns(now))
         regimes.resume(state)
         regimes.advance(round(in_flight), states, _ns(now))
         after = regimes.state
@@ -150,7 +150,3 @@ def _states(model: RoutedModel, signals: Signals) -> Sequence[VariantState]:
 
 def _ns(time: datetime) -> int:
     return (time - _EPOCH) // timedelta(microseconds=1) * _US_NS
-
-
-def _duration(length: timedelta) -> int:
-    return length // timedelta(microseconds=1) * _US_NS

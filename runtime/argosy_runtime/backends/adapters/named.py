@@ -1,8 +1,9 @@
 """The adapters of one model that requests may name."""
 
+from collections.abc import Collection
 from typing import Generic, TypeVar
 
-from argosy_runtime.errors import not_found
+from argosy_runtime.errors import ServingError, not_found
 
 T = TypeVar("T")
 
@@ -24,8 +25,7 @@ class NamedAdapters(Generic[T]):
         """Return an adapter. Raises ServingError (NOT_FOUND)."""
         adapter = self._adapters.get(name)
         if adapter is None:
-            there = ", ".join(sorted(self._adapters)) or "none"
-            raise not_found(f"model '{self._model}' has no adapter '{name}'; it has {there}")
+            raise no_adapter(self._model, name, self._adapters)
         return adapter
 
     def remove(self, name: str) -> T:
@@ -33,3 +33,8 @@ class NamedAdapters(Generic[T]):
         adapter = self.find(name)
         del self._adapters[name]
         return adapter
+
+
+def no_adapter(model: str, name: str, there: Collection[str]) -> ServingError:
+    """Return the error of a request that names an adapter which is not among those of its model."""
+    return not_found(f"model '{model}' has no adapter '{name}'; it has {', '.join(sorted(there)) or 'none'}")

@@ -3,7 +3,8 @@
 import logging
 from collections.abc import Sequence
 
-from argosy_runtime.errors import ErrorKind, ServingError, invalid, not_found
+from argosy_runtime.backends.adapters.named import no_adapter
+from argosy_runtime.errors import ErrorKind, ServingError, invalid
 
 from .adapter_table import LoadedAdapter
 from .served import ServedModel
@@ -26,8 +27,7 @@ class VariantAdapters:
         """Return the indices of the variants without an adapter. Raises ServingError (NOT_FOUND) where none has it."""
         lacking = [i for i, model in enumerate(self._models) if model is None or not model.holds_adapter(name)]
         if self._loaded and len(lacking) == len(self._models):
-            there = sorted({name for model in self._loaded for name in model.adapters.loaded})
-            raise not_found(f"model '{self._name}' has no adapter '{name}'; it has {', '.join(there) or 'none'}")
+            raise no_adapter(self._name, name, {other for model in self._loaded for other in model.adapters.loaded})
         return lacking
 
     def takes(self, name: str) -> bool:
