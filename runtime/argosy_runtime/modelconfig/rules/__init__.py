@@ -10,6 +10,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.modelconfig.errors import Violation
 from argosy_runtime.modelconfig.parameters.chat import check_chat
+from argosy_runtime.modelconfig.parameters.traffic import check_traffic
 
 from .batch_io import check_batch_io
 from .control_inputs import check_control_inputs
@@ -35,6 +36,7 @@ _STRUCTURE: tuple[Rule, ...] = (
     check_platform,
     check_batch_size,
     check_version_policy,
+    check_traffic,
     check_dynamic_batching,
     check_sequence_batching,
     check_control_inputs,
