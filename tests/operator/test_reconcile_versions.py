@@ -150,3 +150,19 @@ def test_recreate_takes_its_ensembles_along() -> None:
     (server,) = cluster.servers.values()
     assert server.loaded["e"].steps == {"m": 2}
     assert cluster.routed() == {"m": {"p-0"}, "e": {"p-0"}}
+
+
+@pytest.mark.parametrize("policy", [None, {"latest": {"numVersions": 2}}])
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_an_engine_that_is_opened_by_path_is_never_open_twice(replicas: int, policy: Any) -> None:
+    cluster = Cluster((gpu_node("a"), gpu_node("b")))
+    strategy = RECREATE if replicas == 1 else {}
+    spec = {"modelFormat": {"name": "tensorrt_llm"}, "minReplicas": replicas, "versionPolicy": policy, **strategy}
+    old, new = ([pool(), declared.model("m", version, 10, **spec)] for version in (1, 2))
+    cluster.settle(old)
+    for _ in range(100):
+        cluster.tick(new)
+        assert all(len(server.loaded["m"].versions) == 1 for server in cluster.servers.values() if "m" in server.loaded)
+        assert replicas == 1 or cluster.routed().get("m")
+    cluster.settle(new)
+    assert [set(server.loaded["m"].versions) for server in cluster.servers.values()] == [{2}] * replicas

@@ -23,6 +23,10 @@ LANGUAGE_BACKENDS = frozenset({"vllm", "tensorrtllm", "transformers"})
 """Backends of language models, whose engines OpenAI's API reaches and report what an endpoint picker reads."""
 
 
+OPENED_BY_PATH = frozenset({"tensorrtllm"})
+"""Backends whose engines are opened by a path that all versions of a model share: no server has two of them."""
+
+
 _OTHERS = {backend: name for name, backend in BACKENDS.items()} | {
     "transformers": "huggingface",
     "torch": "pytorch",

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
+from argosy.api.model.modelformat import OPENED_BY_PATH
 from argosy.api.values.versions import retained
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.bindings import Binding, PlannedBindings
@@ -166,12 +167,12 @@ def _versions(
     These are the declared versions and those still in use. No version is unloaded while a declared one is in a crash
     loop on any server. `pinned`: versions that the next ensembles name. A new Pod loads the versions that its server
     served before. If no server serves the model, it also loads those of other servers, except for engines, which may
-    be built for other GPUs.
+    be built for other GPUs. One that is opened by a path, which all versions share, is never loaded next to another.
     """
     spec, name = model.spec, model.name
     loaded = observed.loaded_on(server)
     own = loaded[name].sources(instances) if name in loaded else {}
-    others = observed.sources.get(name, {}) if spec.engine is None else _served_on(server, name, observed)
+    others = _former(model, server, observed)
     available = {**others, **own, **declared}
     retained_versions = retained(declared, spec.version_policy, available)
     retained_versions |= (
@@ -183,6 +184,15 @@ def _versions(
         retained_versions |= set(own) if name in loaded else set(served.versions if served else ()) & set(available)
         retained_versions |= set(available) if observed.unserved(name) else set()
     return {version: available[version] for version in sorted(retained_versions)}
+
+
+def _former(model: InferenceModel, server: str, observed: Observed) -> Mapping[int, VersionSource]:
+    """Return the former versions of a model that a server may load in addition to those that it has."""
+    if model.spec.backend in OPENED_BY_PATH:
+        return {}
+    if model.spec.engine is None:
+        return observed.sources.get(model.name, {})
+    return _served_on(server, model.name, observed)
 
 
 def _served_on(server: str, name: str, observed: Observed) -> Mapping[int, VersionSource]:

@@ -1,12 +1,13 @@
 """A new revision without memory next to the old one: it surges replica by replica, later, or not at all."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from tests.operator.planning.declared import ensemble, model
 from tests.operator.planning.migration.pool_states import Running, on, pool_state, running, server
 
-from argosy.api import Resource
+from argosy.api import InferenceModel, Resource
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.changes.surge import Surges, surges, with_users
 from argosy.planning.migration.pool_migration import budgets_of, occupants_of
@@ -70,6 +71,28 @@ def test_what_is_declared_to_surge_is_not_recreated_and_says_what_to_do() -> Non
 def test_what_is_declared_to_surge_does_so_where_there_is_space() -> None:
     small = model("m", version=2, memory=30, rollout={"strategy": "Surge"})
     assert surges_of([small], [server("p-0", on(small, 0))], [running(FIRST, [OLD])]) == Surges()
+
+
+def engine(version: int, **spec: Any) -> InferenceModel:
+    return model("m", version=version, memory=10, modelFormat={"name": "tensorrt_llm"}, **spec)
+
+
+def test_an_engine_that_is_opened_by_path_is_not_loaded_next_to_another_though_there_is_memory() -> None:
+    new = engine(2)
+    changes = surges_of([new], [server("p-0", on(new, 0))], [running(server("p-0", on(new, 0)), [engine(1)])])
+    assert (changes.recreated, changes.deferred) == (set(), {})
+    assert changes.stuck["p-0", "m"] == (
+        "version 2 is not loaded next to version 1, which goes on serving: the server opens one engine of tensorrt_llm "
+        "for all versions. Raise minReplicas to 2 until it has changed, so that one replica changes while the other "
+        "serves; or set rollout.strategy to Recreate, which unloads the old one first"
+    )
+
+
+def test_engines_that_are_opened_by_path_change_one_after_the_other() -> None:
+    old, new = engine(1), engine(2)
+    plans = [server("p-0", on(new, 0)), server("p-1", on(new, 0), node="b")]
+    changes = surges_of([new], plans, [running(plan, [old]) for plan in plans])
+    assert changes.recreated == {("p-0", "m")}
 
 
 def test_what_was_begun_goes_on_before_others_begin() -> None:

@@ -36,11 +36,13 @@ def replaces(state: PoolState, server: str, change: ModelChange) -> bool:
     """Return whether a change replaces loaded versions of a model to recreate: versions leave, or are loaded in another
     revision.
 
-    A version that is loaded in addition to others replaces none.
+    A version that is loaded in addition to others replaces none, except for an engine that is opened by its path.
     """
     name = change.placement.model
     if change.before is None or change.inplace or not asks_to_recreate(state.members, name):
         return False
+    if change.one_path:
+        return True
     spec = state.members.models[name].spec
     leaving = change.versions - retained(spec.declared_versions, spec.version_policy, change.versions)
     loaded, target = state.observed.loaded_on(server)[name], state.targets[server][name]

@@ -6,7 +6,7 @@ its old revision: what serves is not unloaded for what may not load. So does one
 others that leave or change, it is deferred until they have.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from argosy.planning.amounts import gib
@@ -23,6 +23,10 @@ SURGES = (
     "Recreate; or lower footprint.gpuMemory"
 )
 """What is said of a model that is declared to surge and cannot."""
+_WITHOUT_ROOM = (
+    "Raise minReplicas to 2 until it has changed, so that one replica changes while the other serves; or set "
+    "rollout.strategy to Recreate, which unloads the old one first"
+)
 SURGES_IN_DOCUMENTS = (
     "rollout.strategy is Surge, so it waits for room in its server's ConfigMap, which what waits for it takes: set it "
     "to Auto or Recreate; or shorten spec.config"
@@ -64,7 +68,7 @@ def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterabl
         may_go = blocked.fits_alone and not asks_to_surge(state.members, name)
         if may_go and all(_served_on_others(state, member, server, changes.recreated) for _, member in together):
             changes.recreated |= together
-        elif blocked.shortage is not None:
+        elif blocked.shortage is not None or not blocked.blockers:
             surge = asks_to_surge(state.members, name)
             changes.stuck[binding] = _why(budgets[server].server, blocked, blocked.shortage, surge)
         else:
@@ -101,9 +105,11 @@ def with_users(model: str, observed: Observed, server: str) -> set[str]:
     return users
 
 
-def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage, surge: bool) -> str:
+def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage | None, surge: bool) -> str:
     version, versions = blocked.change.placement.version, blocked.change.versions
     old = ", ".join(map(str, sorted(versions)))
+    if short is None:
+        return f"{_one_path(version, versions, old)}. {_WITHOUT_ROOM}"
     if blocked.change.inplace:
         return (
             f"further instances of version {version} do not fit next to those that serve: they need {gib(short.need)} "
@@ -121,9 +127,14 @@ def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage, surge: boo
     )
     if surge:
         return f"{lacks}. {SURGES}"
+    return f"{lacks}. {_WITHOUT_ROOM}; or lower footprint.gpuMemory"
+
+
+def _one_path(version: int, versions: Collection[int], old: str) -> str:
+    what = f"the new configuration of version {version}" if version in versions else f"version {version}"
     return (
-        f"{lacks}. Raise minReplicas to 2 until it has changed, so that one replica changes while the other serves; or "
-        "set rollout.strategy to Recreate, which unloads the old one first; or lower footprint.gpuMemory"
+        f"{what} is not loaded next to version {old}, which goes on serving: the server opens one engine of "
+        "tensorrt_llm for all versions"
     )
 
 

@@ -58,7 +58,8 @@ class MemoryBudget:
             if blocked is not None:
                 self.blocked[change.placement.model] = blocked
             # what waits for room that comes is not forestalled by what would take it
-            if blocked is None or (change.before is not None and blocked.shortage is None):
+            waits = blocked is not None and change.before is not None and blocked.shortage is None
+            if blocked is None or (waits and not change.apart):
                 self._take(change)
 
     def fits_alone(self, model: str) -> bool:
@@ -83,14 +84,14 @@ class MemoryBudget:
 
     def _tried(self, change: ModelChange) -> BlockedChange | None:
         short = [gpu for gpu in change.coming.gpus if not self._fits(change, gpu)]
-        if not short:
+        if not short and not change.apart:
             return None
         blockers = frozenset(self._blockers(change.placement.model, set(short)))
         if change.before is None:
             # where nothing will make room it would wait for nothing: let the server try
             return BlockedChange(change, blockers) if blockers else None
         shortage = next((gpu_shortage for gpu in short if (gpu_shortage := self._shortage(change, gpu))), None)
-        helps = shortage is not None or any(occupant.name in blockers for occupant in self.surplus)
+        helps = change.apart or shortage is not None or any(occupant.name in blockers for occupant in self.surplus)
         # Further instances need what is there: it is not taken down for them.
         fits_alone = (
             helps

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.model.modelformat import OPENED_BY_PATH
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.memory.occupancy import Occupant, node_gpus
 from argosy.planning.migration.observed import Observed
@@ -26,7 +28,7 @@ class ModelChange:
     """A planned model whose loaded revision differs from the desired one.
 
     `before`: the loaded revision, or None; `versions`: its versions. `coming`: the part to load in addition to it.
-    `inplace`: only more instances are added.
+    `inplace`: only more instances are added. `one_path`: its server opens one engine for all versions, by its path.
     """
 
     placement: Placement
@@ -35,6 +37,12 @@ class ModelChange:
     before: Occupant | None = None
     versions: frozenset[int] = frozenset()
     inplace: bool = False
+    one_path: bool = False
+
+    @property
+    def apart(self) -> bool:
+        """Whether the loaded revision has to leave before this one comes, whatever memory there is."""
+        return self.one_path and self.before is not None and not self.inplace
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +76,13 @@ class ServerChanges:
                 priority = _priority(server.name, placement, name in there, observed)
                 versions = frozenset(loaded.versions) if loaded else frozenset()
                 inplace = loaded is not None and not fresh_versions(loaded, target)
-                changes.append(ModelChange(placement, coming, priority, there.get(name), versions, inplace))
+                one_path = _opens_one_engine(members.models[name])
+                changes.append(ModelChange(placement, coming, priority, there.get(name), versions, inplace, one_path))
         return cls(there, tuple(changes))
+
+
+def _opens_one_engine(model: InferenceModel) -> bool:
+    return model.spec.backend in OPENED_BY_PATH and len(model.spec.declared_versions) == 1
 
 
 def fresh_versions(loaded: ModelRevision, target: ModelRevision) -> dict[int, VersionSource]:

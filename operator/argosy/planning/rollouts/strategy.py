@@ -1,0 +1,162 @@
+"""The strategy by which a member's candidate revision replaces its stable one, chosen by what is free.
+
+| asked for | room for both everywhere | a further replica finds GPUs | others serve | requests are held | chosen |
+|---|---|---|---|---|---|
+| Auto | yes | | | | SurgeInPlace |
+| Auto | no | yes | | | SurgeFreeGpus |
+| Auto | no | no | yes | | ReplicaByReplica |
+| Auto | no | no | no | yes | Recreate |
+| Auto | no | no | no | no | none: the stable revision stays |
+| Surge | yes | | | | SurgeInPlace |
+| Surge | no | | | | none: it waits for room |
+| Recreate | | | | | Recreate |
+
+An engine that the server opens by a path which all versions share counts as one without room for both. What is chosen
+is in the status, with its reason, before anything that serves is unloaded.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from argosy.api.model.rollout import Strategy
+from argosy.planning.amounts import listed, quantity
+from argosy.planning.rollouts.shares import shares_in_words
+
+
+class RolloutStrategy(StrEnum):
+    """How a candidate revision replaces the stable one."""
+
+    SURGE_IN_PLACE = "SurgeInPlace"
+    SURGE_FREE_GPUS = "SurgeFreeGpus"
+    REPLICA_BY_REPLICA = "ReplicaByReplica"
+    RECREATE = "Recreate"
+
+    @property
+    def serves_both(self) -> bool:
+        """Whether each server has both revisions, so that it splits its requests by weight."""
+        return self is RolloutStrategy.SURGE_IN_PLACE
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRoom:
+    """The room for a candidate on one server of its member, once everything else there is as planned.
+
+    `both`: next to the stable revision. `alone`: once that is unloaded. `reached`: requests reach the member there.
+    `lacks`: why both do not fit, as a clause.
+    """
+
+    server: str
+    both: bool
+    alone: bool = True
+    reached: bool = True
+    lacks: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutFacts:
+    """What a strategy is chosen by.
+
+    `replicas`: the member's servers. `free_gpus`: one more replica of the candidate finds GPUs that are free. `held`:
+    an activator queues requests that no server answers. `steps`: the traffic of each step, in thousandths. `candidate`
+    and `stable`: the revisions, in words.
+    """
+
+    asked: Strategy
+    replicas: Sequence[ReplicaRoom]
+    free_gpus: bool = False
+    held: bool = False
+    steps: tuple[int, ...] = ()
+    candidate: str = "the new revision"
+    stable: str = "the former one"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenStrategy:
+    """A strategy, or None while the stable revision stays, and why.
+
+    `replicas`: by how many replicas requests are split; 0 where each server splits them by weight.
+    """
+
+    strategy: RolloutStrategy | None
+    message: str
+    replicas: int = 0
+
+    @property
+    def further_replicas(self) -> int:
+        """Replicas that the member has in addition for the time of the rollout."""
+        return int(self.strategy is RolloutStrategy.SURGE_FREE_GPUS)
+
+
+def choose_strategy(facts: RolloutFacts) -> ChosenStrategy:
+    """Return the strategy of a member whose candidate is to be loaded, by the table above."""
+    if facts.asked is Strategy.RECREATE:
+        return _recreate(facts, "rollout.strategy is Recreate")
+    short = [room for room in facts.replicas if not room.both]
+    if not short:
+        return _in_place(facts)
+    lacks = listed(room.lacks for room in short[:1])
+    if facts.asked is Strategy.SURGE:
+        return _waits(f"rollout.strategy is Surge, and {lacks}", facts)
+    if facts.free_gpus:
+        return _on_free_gpus(facts, lacks)
+    alone = all(room.alone for room in facts.replicas)
+    reached = [room for room in facts.replicas if room.reached]
+    if alone and len(reached) > 1:
+        return _replica_by_replica(facts, lacks)
+    if alone and facts.held:
+        return _recreate(facts, f"{lacks}, no GPU is free, and no other replica serves")
+    return _waits(f"{lacks}, no GPU is free, and no other replica serves", facts)
+
+
+def _in_place(facts: RolloutFacts) -> ChosenStrategy:
+    servers = quantity(len(facts.replicas), "server")
+    message = f"there is memory for both: {facts.candidate} is loaded next to {facts.stable} on {servers}"
+    return ChosenStrategy(RolloutStrategy.SURGE_IN_PLACE, message)
+
+
+def _on_free_gpus(facts: RolloutFacts, lacks: str) -> ChosenStrategy:
+    replicas = len(facts.replicas) + 1
+    message = (
+        f"{lacks}; a further replica with {facts.candidate} is placed on free GPUs, and the others change one after "
+        f"another once it serves{_by_replicas(facts, replicas)}"
+    )
+    return ChosenStrategy(RolloutStrategy.SURGE_FREE_GPUS, message, replicas)
+
+
+def _replica_by_replica(facts: RolloutFacts, lacks: str) -> ChosenStrategy:
+    replicas = len(facts.replicas)
+    message = (
+        f"{lacks}, and no GPU is free; one replica after another unloads {facts.stable} and loads {facts.candidate}, "
+        f"while the others serve{_by_replicas(facts, replicas)}"
+    )
+    return ChosenStrategy(RolloutStrategy.REPLICA_BY_REPLICA, message, replicas)
+
+
+def _recreate(facts: RolloutFacts, why: str) -> ChosenStrategy:
+    replicas = len(facts.replicas)
+    if replicas > 1:
+        gap = f"one replica after another, while the others serve{_by_replicas(facts, replicas)}"
+    else:
+        held = "the activator queues requests" if facts.held else "requests fail"
+        alone = f"; every request is then for {facts.candidate}, at the first step too" if facts.steps else ""
+        gap = f"from then until {facts.candidate} is loaded no replica serves, and {held}{alone}"
+    message = f"{why}: {facts.stable} is unloaded before {facts.candidate} is loaded; {gap}"
+    return ChosenStrategy(RolloutStrategy.RECREATE, message, max(1, replicas))
+
+
+def _waits(why: str, facts: RolloutFacts) -> ChosenStrategy:
+    if facts.asked is Strategy.SURGE:
+        way = "set rollout.strategy to Auto or Recreate"
+    else:
+        way = (
+            "raise minReplicas to 2 until it has changed, so that one replica changes while the other serves; or set "
+            "rollout.strategy to Recreate, which unloads the former one first"
+        )
+    message = f"{why}: {facts.stable} goes on serving, and {facts.candidate} waits. Free GPU memory; or {way}"
+    return ChosenStrategy(None, message)
+
+
+def _by_replicas(facts: RolloutFacts, replicas: int) -> str:
+    words = shares_in_words(facts.steps, replicas)
+    return f"; requests are split as replicas are, so {words}" if words else ""
