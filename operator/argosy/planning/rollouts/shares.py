@@ -36,12 +36,12 @@ def shares_in_words(steps: Iterable[int], replicas: int) -> str:
 
     Empty without steps. `steps` are in thousandths.
     """
-    asked = tuple(steps)
-    if not asked or replicas <= 0:
+    requested = tuple(steps)
+    if not requested or replicas <= 0:
         return ""
-    got = ", ".join(format_percent(actual_traffic(step, replicas)) for step in asked)
-    counts = ", ".join(str(candidate_replicas(step, replicas)) for step in asked)
-    has = "a step of" if len(asked) == 1 else "steps of"
-    gets = "has" if len(asked) == 1 else "have"
-    wanted = ", ".join(map(format_percent, asked))
-    return f"{has} {wanted} {gets} {got} ({counts} of {quantity(replicas, 'replica')})"
+    got = ", ".join(format_percent(actual_traffic(step, replicas)) for step in requested)
+    counts = ", ".join(str(candidate_replicas(step, replicas)) for step in requested)
+    has = "a step of" if len(requested) == 1 else "steps of"
+    gets = "has" if len(requested) == 1 else "have"
+    desired = ", ".join(map(format_percent, requested))
+    return f"{has} {desired} {gets} {got} ({counts} of {quantity(replicas, 'replica')})"

@@ -1,6 +1,6 @@
 """The strategy by which a member's candidate revision replaces its stable one, chosen by what is free.
 
-| asked for | room for both everywhere | a further replica finds GPUs | others serve | requests are held | chosen |
+| requested | memory for both everywhere | a further replica finds GPUs | others serve | requests are queued | chosen |
 |---|---|---|---|---|---|
 | Auto | yes | | | | SurgeInPlace |
 | Auto | no | yes | | | SurgeFreeGpus |
@@ -8,10 +8,10 @@
 | Auto | no | no | no | yes | Recreate |
 | Auto | no | no | no | no | none: the stable revision stays |
 | Surge | yes | | | | SurgeInPlace |
-| Surge | no | | | | none: it waits for room |
+| Surge | no | | | | none: it waits for memory |
 | Recreate | | | | | Recreate |
 
-An engine that the server opens by a path which all versions share counts as one without room for both. What is chosen
+An engine that the server opens by a path which all versions share counts as one without memory for both. What is chosen
 is in the status, with its reason, before anything that serves is unloaded.
 """
 
@@ -27,7 +27,7 @@ from argosy.planning.rollouts.shares import shares_in_words
 class RolloutStrategy(StrEnum):
     """How a candidate revision replaces the stable one."""
 
-    SURGE_IN_PLACE = "SurgeInPlace"
+    SURGE_INPLACE = "SurgeInPlace"
     SURGE_FREE_GPUS = "SurgeFreeGpus"
     REPLICA_BY_REPLICA = "ReplicaByReplica"
     RECREATE = "Recreate"
@@ -35,12 +35,12 @@ class RolloutStrategy(StrEnum):
     @property
     def serves_both(self) -> bool:
         """Whether each server has both revisions, so that it splits its requests by weight."""
-        return self is RolloutStrategy.SURGE_IN_PLACE
+        return self is RolloutStrategy.SURGE_INPLACE
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaRoom:
-    """The room for a candidate on one server of its member, once everything else there is as planned.
+class ReplicaCapacity:
+    """The capacity for a candidate on one server of its member, once everything else there is as planned.
 
     `both`: next to the stable revision. `alone`: once that is unloaded. `reached`: requests reach the member there.
     `lacks`: why both do not fit, as a clause.
@@ -57,15 +57,15 @@ class ReplicaRoom:
 class RolloutFacts:
     """What a strategy is chosen by.
 
-    `replicas`: the member's servers. `free_gpus`: one more replica of the candidate finds GPUs that are free. `held`:
+    `replicas`: the member's servers. `free_gpus`: one more replica of the candidate finds GPUs that are free. `queues`:
     an activator queues requests that no server answers. `steps`: the traffic of each step, in thousandths. `candidate`
     and `stable`: the revisions, in words.
     """
 
-    asked: Strategy
-    replicas: Sequence[ReplicaRoom]
+    requested: Strategy
+    replicas: Sequence[ReplicaCapacity]
     free_gpus: bool = False
-    held: bool = False
+    queues: bool = False
     steps: tuple[int, ...] = ()
     candidate: str = "the new revision"
     stable: str = "the former one"
@@ -90,21 +90,21 @@ class ChosenStrategy:
 
 def choose_strategy(facts: RolloutFacts) -> ChosenStrategy:
     """Return the strategy of a member whose candidate is to be loaded, by the table above."""
-    if facts.asked is Strategy.RECREATE:
+    if facts.requested is Strategy.RECREATE:
         return _recreate(facts, "rollout.strategy is Recreate")
-    short = [room for room in facts.replicas if not room.both]
+    short = [capacity for capacity in facts.replicas if not capacity.both]
     if not short:
         return _in_place(facts)
-    lacks = listed(room.lacks for room in short[:1])
-    if facts.asked is Strategy.SURGE:
+    lacks = listed(capacity.lacks for capacity in short[:1])
+    if facts.requested is Strategy.SURGE:
         return _waits(f"rollout.strategy is Surge, and {lacks}", facts)
     if facts.free_gpus:
         return _on_free_gpus(facts, lacks)
-    alone = all(room.alone for room in facts.replicas)
-    reached = [room for room in facts.replicas if room.reached]
+    alone = all(capacity.alone for capacity in facts.replicas)
+    reached = [capacity for capacity in facts.replicas if capacity.reached]
     if alone and len(reached) > 1:
         return _replica_by_replica(facts, lacks)
-    if alone and facts.held:
+    if alone and facts.queues:
         return _recreate(facts, f"{lacks}, no GPU is free, and no other replica serves")
     return _waits(f"{lacks}, no GPU is free, and no other replica serves", facts)
 
@@ -112,7 +112,7 @@ def choose_strategy(facts: RolloutFacts) -> ChosenStrategy:
 def _in_place(facts: RolloutFacts) -> ChosenStrategy:
     servers = quantity(len(facts.replicas), "server")
     message = f"there is memory for both: {facts.candidate} is loaded next to {facts.stable} on {servers}"
-    return ChosenStrategy(RolloutStrategy.SURGE_IN_PLACE, message)
+    return ChosenStrategy(RolloutStrategy.SURGE_INPLACE, message)
 
 
 def _on_free_gpus(facts: RolloutFacts, lacks: str) -> ChosenStrategy:
@@ -138,15 +138,15 @@ def _recreate(facts: RolloutFacts, why: str) -> ChosenStrategy:
     if replicas > 1:
         gap = f"one replica after another, while the others serve{_by_replicas(facts, replicas)}"
     else:
-        held = "the activator queues requests" if facts.held else "requests fail"
+        queued = "the activator queues requests" if facts.queues else "requests fail"
         alone = f"; every request is then for {facts.candidate}, at the first step too" if facts.steps else ""
-        gap = f"from then until {facts.candidate} is loaded no replica serves, and {held}{alone}"
+        gap = f"from then until {facts.candidate} is loaded no replica serves, and {queued}{alone}"
     message = f"{why}: {facts.stable} is unloaded before {facts.candidate} is loaded; {gap}"
     return ChosenStrategy(RolloutStrategy.RECREATE, message, max(1, replicas))
 
 
 def _waits(why: str, facts: RolloutFacts) -> ChosenStrategy:
-    if facts.asked is Strategy.SURGE:
+    if facts.requested is Strategy.SURGE:
         way = "set rollout.strategy to Auto or Recreate"
     else:
         way = (

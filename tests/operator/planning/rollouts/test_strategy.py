@@ -9,23 +9,25 @@ from hypothesis import strategies as st
 
 from argosy.api.model.rollout import Strategy
 from argosy.planning.rollouts.shares import actual_traffic, candidate_replicas, shares_in_words
-from argosy.planning.rollouts.strategy import ReplicaRoom, RolloutFacts, RolloutStrategy, choose_strategy
+from argosy.planning.rollouts.strategy import ReplicaCapacity, RolloutFacts, RolloutStrategy, choose_strategy
 
 LACKS = "version 2 needs 50 GiB on GPU 0 of node a, where 30 GiB are free next to version 1"
-FITS, SHORT = ReplicaRoom("p-0", both=True), ReplicaRoom("p-0", both=False, lacks=LACKS)
+FITS, SHORT = ReplicaCapacity("p-0", both=True), ReplicaCapacity("p-0", both=False, lacks=LACKS)
 OTHER = replace(SHORT, server="p-1")
 SILENT = replace(OTHER, reached=False)
 
 
-def facts(*replicas: ReplicaRoom, asked: Strategy = Strategy.AUTO, **more: bool | tuple[int, ...]) -> RolloutFacts:
-    return RolloutFacts(asked, replicas, candidate="version 2", stable="version 1", **more)  # type: ignore[arg-type]
+def facts(
+    *replicas: ReplicaCapacity, requested: Strategy = Strategy.AUTO, **more: bool | tuple[int, ...]
+) -> RolloutFacts:
+    return RolloutFacts(requested, replicas, candidate="version 2", stable="version 1", **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("replicas", "free", "held", "expected"),
+    ("replicas", "free", "queues", "expected"),
     [
-        ((FITS,), False, False, RolloutStrategy.SURGE_IN_PLACE),
-        ((FITS,), True, True, RolloutStrategy.SURGE_IN_PLACE),
+        ((FITS,), False, False, RolloutStrategy.SURGE_INPLACE),
+        ((FITS,), True, True, RolloutStrategy.SURGE_INPLACE),
         ((FITS, OTHER), True, False, RolloutStrategy.SURGE_FREE_GPUS),
         ((SHORT,), True, False, RolloutStrategy.SURGE_FREE_GPUS),
         ((SHORT, OTHER), False, False, RolloutStrategy.REPLICA_BY_REPLICA),
@@ -37,13 +39,13 @@ def facts(*replicas: ReplicaRoom, asked: Strategy = Strategy.AUTO, **more: bool 
     ],
 )
 def test_auto_takes_what_costs_least(
-    replicas: Sequence[ReplicaRoom], free: bool, held: bool, expected: RolloutStrategy | None
+    replicas: Sequence[ReplicaCapacity], free: bool, queues: bool, expected: RolloutStrategy | None
 ) -> None:
-    assert choose_strategy(facts(*replicas, free_gpus=free, held=held)).strategy is expected
+    assert choose_strategy(facts(*replicas, free_gpus=free, queues=queues)).strategy is expected
 
 
-def test_recreate_is_obeyed_though_there_is_room_and_says_the_gap() -> None:
-    chosen = choose_strategy(facts(FITS, asked=Strategy.RECREATE))
+def test_recreate_is_obeyed_though_there_is_memory_for_both_and_reports_the_gap() -> None:
+    chosen = choose_strategy(facts(FITS, requested=Strategy.RECREATE))
     assert chosen.strategy is RolloutStrategy.RECREATE
     assert chosen.message == (
         "rollout.strategy is Recreate: version 1 is unloaded before version 2 is loaded; from then until version 2 is "
@@ -51,18 +53,21 @@ def test_recreate_is_obeyed_though_there_is_room_and_says_the_gap() -> None:
     )
 
 
-def test_requests_that_are_held_in_the_gap_are_said_to_be() -> None:
-    assert "the activator queues requests" in choose_strategy(facts(FITS, asked=Strategy.RECREATE, held=True)).message
+def test_requests_that_an_activator_queues_in_the_gap_are_reported() -> None:
+    assert (
+        "the activator queues requests"
+        in choose_strategy(facts(FITS, requested=Strategy.RECREATE, queues=True)).message
+    )
 
 
-def test_one_replica_without_room_gets_all_traffic_at_the_first_step_and_says_so() -> None:
-    chosen = choose_strategy(facts(SHORT, held=True, steps=(50, 500)))
+def test_one_replica_without_memory_for_both_gets_all_traffic_at_the_first_step_and_reports_it() -> None:
+    chosen = choose_strategy(facts(SHORT, queues=True, steps=(50, 500)))
     assert (chosen.strategy, chosen.replicas) == (RolloutStrategy.RECREATE, 1)
     assert "every request is then for version 2, at the first step too" in chosen.message
 
 
-def test_what_is_asked_to_surge_waits_for_room_and_names_the_way_out() -> None:
-    chosen = choose_strategy(facts(SHORT, OTHER, asked=Strategy.SURGE, free_gpus=True, held=True))
+def test_what_is_declared_to_surge_waits_for_memory_and_names_the_way_out() -> None:
+    chosen = choose_strategy(facts(SHORT, OTHER, requested=Strategy.SURGE, free_gpus=True, queues=True))
     assert chosen.strategy is None
     assert chosen.message == (
         f"rollout.strategy is Surge, and {LACKS}: version 1 goes on serving, and version 2 waits. Free GPU memory; or "
@@ -70,7 +75,7 @@ def test_what_is_asked_to_surge_waits_for_room_and_names_the_way_out() -> None:
     )
 
 
-def test_steps_by_replicas_are_said_beforehand() -> None:
+def test_steps_by_replicas_are_reported_beforehand() -> None:
     chosen = choose_strategy(facts(SHORT, OTHER, replace(OTHER, server="p-2"), steps=(50, 500)))
     assert (chosen.strategy, chosen.replicas) == (RolloutStrategy.REPLICA_BY_REPLICA, 3)
     assert chosen.message.endswith(
@@ -92,7 +97,7 @@ def test_servers_that_have_both_revisions_split_requests_themselves() -> None:
     assert chosen.strategy.serves_both
 
 
-def test_without_steps_nothing_is_said_of_shares() -> None:
+def test_without_steps_no_share_is_reported() -> None:
     assert shares_in_words((), 3) == ""
     assert "split" not in choose_strategy(facts(SHORT, OTHER)).message
 
@@ -114,19 +119,20 @@ def test_a_later_step_never_has_fewer_replicas(one: int, other: int, replicas: i
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=4), st.data())
-def test_nothing_that_serves_alone_is_unloaded_unless_it_was_asked_for_or_requests_are_held(
-    rooms: list[tuple[bool, bool, bool]], data: st.DataObject
+def test_nothing_that_serves_alone_is_unloaded_unless_that_is_declared_or_requests_are_queued(
+    drawn: list[tuple[bool, bool, bool]], data: st.DataObject
 ) -> None:
     replicas = [
-        ReplicaRoom(f"p-{at}", both, alone or both, reached, LACKS) for at, (both, alone, reached) in enumerate(rooms)
+        ReplicaCapacity(f"p-{at}", both, alone or both, reached, LACKS)
+        for at, (both, alone, reached) in enumerate(drawn)
     ]
-    asked = data.draw(st.sampled_from(Strategy))
-    free, held = data.draw(st.booleans()), data.draw(st.booleans())
-    chosen = choose_strategy(RolloutFacts(asked, replicas, free, held))
+    requested = data.draw(st.sampled_from(Strategy))
+    free, queues = data.draw(st.booleans()), data.draw(st.booleans())
+    chosen = choose_strategy(RolloutFacts(requested, replicas, free, queues))
     assert chosen.message
     if chosen.strategy is RolloutStrategy.RECREATE:
-        assert asked is Strategy.RECREATE or held
+        assert requested is Strategy.RECREATE or queues
     if chosen.strategy is RolloutStrategy.REPLICA_BY_REPLICA:
-        assert sum(room.reached for room in replicas) > 1
-    if chosen.strategy is RolloutStrategy.SURGE_IN_PLACE:
-        assert all(room.both for room in replicas)
+        assert sum(capacity.reached for capacity in replicas) > 1
+    if chosen.strategy is RolloutStrategy.SURGE_INPLACE:
+        assert all(capacity.both for capacity in replicas)
