@@ -14,7 +14,7 @@ from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.local.manifests.this_machine import for_this_machine, without_effect
 from argosy.planning.migration.choices import VariantChoice
-from argosy.planning.validation.references import check_set
+from argosy.planning.validation.references import check_names, check_set
 from argosy.reconcile import Outcome
 from argosy_common.regimes import RegimeState
 from argosy_runtime.modelconfig import parse_text
@@ -263,6 +263,22 @@ def test_an_ensemble_that_runs_such_a_model_is_refused() -> None:
     (problem,) = check_set([pool(), separate(), ensemble("e", "m")])
     assert (problem.resource, problem.path) == ("Ensemble default/e", "spec.steps[0].model")
     assert "set SameServer there" in problem.message
+
+
+@pytest.mark.parametrize("placement", ["Separate", "SameServer"])
+def test_a_resource_of_another_pool_has_no_name_of_a_service(placement) -> None:
+    created, later = ({"creationTimestamp": f"{year}-01-01T00:00:00Z"} for year in (2026, 2027))
+    other = model("m--low", metadata=later, poolRef={"name": "other"})
+    declared = model("m", variants=[LOW, HIGH], routing={"placement": placement}, metadata=created)
+    problems = check_names([declared, other])
+    refused = [("InferenceModel default/m--low", "metadata.name")] if placement == "Separate" else []
+    assert [(problem.resource, problem.path) for problem in problems] == refused
+
+
+@pytest.mark.parametrize("check", [check_set, check_names])
+def test_an_ensemble_with_the_name_of_such_a_model_is_refused(check) -> None:
+    (problem,) = check([pool(), model("x"), separate(), ensemble("m", "x")])
+    assert (problem.resource, problem.path) == ("Ensemble default/m", "metadata.name")
 
 
 def test_on_one_machine_variants_share_a_server() -> None:

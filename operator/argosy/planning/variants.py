@@ -7,7 +7,7 @@ a new version takes over once every variant of it is ready. It has the identity 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Self
+from typing import Self, TypeGuard
 
 from pydantic import PrivateAttr
 
@@ -186,6 +186,11 @@ def expanded(resources: Iterable[Resource], statuses: Mapping[str, Status] | Non
     """
     written = statuses or {}
     return tuple(part for resource in resources for part in _parts(resource, written))
+
+
+def has_service(part: Resource) -> TypeGuard[InferenceModel | Ensemble]:
+    """Return whether what planning adds to a resource has a Service: its servers may be others than the resource's."""
+    return isinstance(part, AdapterModel | AliasModel) or (isinstance(part, VariantModel) and part.is_separate)
 
 
 def declared(resources: Iterable[Resource]) -> Iterator[Resource]:

@@ -167,6 +167,16 @@ def test_a_status_that_cannot_be_read_counts_as_none() -> None:
     assert member.status is None
 
 
+def test_namesakes_may_be_named_like_a_variant() -> None:
+    variants = [{"name": "few", "maxConcurrency": 2}, {"name": "many"}]
+    resources = Store()
+    resources.put(parsed_body(model("chat", variants=variants, routing={"placement": "Separate"})))
+    resources.put(parsed_body(model("chat--few", poolRef={"name": "q"})))
+    resources.put(parsed_body(model("chat--none", poolRef={"name": "q"})))
+    assert [namesake.identity for namesake in resources.namesakes(PoolKey("n/p"))] == ["InferenceModel n/chat--few"]
+    assert [namesake.identity for namesake in resources.namesakes(PoolKey("n/q"))] == ["InferenceModel n/chat"]
+
+
 def test_namesakes_are_of_the_other_kind_and_of_other_pools() -> None:
     resources = Store()
     resources.put(parsed_body(model("same")))

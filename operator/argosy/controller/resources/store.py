@@ -1,14 +1,17 @@
 """The store of declared resources, with their problems and their last valid revisions. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
+from argosy.api.model.variantspecs import SEPARATOR
 from argosy.api.status import ServingPoolStatus, Status
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.controller.resources.parsed_body import ParsedBody
 from argosy.planning.facts import Device
 from argosy.planning.nodes.cordons import UNCORDONED_AT
+from argosy.planning.variants import expanded
 from argosy.render.workloads import recorded_spec
 
 MOST_ENDED = 2000
@@ -167,12 +170,27 @@ class Store:
         return before.revision if before is not None and _same_uid(before.newest, entry.newest) else None
 
     def namesakes(self, key: PoolKey) -> Iterator[Resource]:
-        """Yield models and ensembles of other pools that are named like one of this pool's in the same namespace."""
-        for identity in self._of_pool.get(key, ()):
-            other = {"InferenceModel": "Ensemble", "Ensemble": "InferenceModel"}.get(identity.kind)
-            namesake = self._entries.get(Identity.of(other, identity.namespace, identity.name)) if other else None
-            if namesake is not None and namesake.revision is not None and key != namesake.pool:
-                yield namesake.revision
+        """Yield models and ensembles of other pools that are named like one of this pool's in the same namespace, or
+        like a variant or adapter of it, or of which one is named like it.
+        """
+        mine = self._of_pool.get(key, ())
+        names = {name: None for identity in mine for name in self._names_near(identity)}
+        for name in names:
+            for kind in ("InferenceModel", "Ensemble"):
+                namesake = self._entries.get(Identity.of(kind, key.namespace, name))
+                if namesake is not None and namesake.revision is not None and key != namesake.pool:
+                    yield namesake.revision
+
+    def _names_near(self, identity: Identity) -> Iterator[str]:
+        """Yield the name of a model or ensemble, those of its variants and adapters, and of the models that may have
+        one of its name.
+        """
+        revision = self._entries[identity].revision
+        if revision is None or isinstance(revision, ServingPool):
+            return
+        yield from (part.name for part in expanded([revision]))
+        name = identity.name
+        yield from (name[: found.start()] for found in re.finditer(f"(?={SEPARATOR})", name) if found.start())
 
     def status(self, identity: Identity) -> Status | None:
         """Return the last known status of the API server."""

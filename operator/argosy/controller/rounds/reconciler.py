@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator,
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any
 
-from argosy.api import Ensemble, InferenceModel, Problem, Resource
+from argosy.api import InferenceModel, Problem, Resource
 from argosy.api.status import Status
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.autoscaling.decision import Decision, Ejection
@@ -30,13 +30,12 @@ from argosy.controller.rendering.upgrades import deferred_servers
 from argosy.controller.resources.store import Declared, Store
 from argosy.controller.rounds.inputs import Memory, RoundInputs, moved_members, moved_services, round_snapshot
 from argosy.controller.rounds.reservations import Reservations
-from argosy.planning.adapters import AdapterModel
 from argosy.planning.facts import Refusal
 from argosy.planning.migration.choices import VariantChoice
 from argosy.planning.nodes.device_errors import DeviceErrors
 from argosy.planning.nodes.reservations import next_concession
 from argosy.planning.validation.references import check_names
-from argosy.planning.variants import AliasModel, VariantModel, expanded
+from argosy.planning.variants import expanded, has_service
 from argosy.reconcile import Outcome, conclude, decide
 from argosy.render.names import object_name
 from argosy.render.repositories import RenderedServer
@@ -245,7 +244,7 @@ class Reconciler:
         renderer = BuildRenderer(pool, self._images, self._cluster, self._clock())
         builds = renderer.builds(outcome.builds.get(key, ()), view.builds)
         nodes = {node.name: node for node in self._cache.nodes()}
-        parts = [part for part in expanded(members) if _has_service(part)]
+        parts = [part for part in expanded(members) if has_service(part)]
         pools = pool_objects(pool, steps, [*members, *parts], images, self._cluster, view.accounts, nodes)
         objects = (*history.written, *pools, *activator.objects, *builds.objects)
         deferred = deferred_servers(pool, steps, images, view)
@@ -306,11 +305,6 @@ def _routes(
         for pod in view.pods
         if pod.name in desired and _differs(pod, desired[pod.name], pod.server in settled)
     }
-
-
-def _has_service(part: Resource) -> TypeGuard[InferenceModel | Ensemble]:
-    """Return whether what planning adds to a resource has a Service: its servers may be others than the resource's."""
-    return isinstance(part, AdapterModel | AliasModel) or (isinstance(part, VariantModel) and part.is_separate)
 
 
 def _opening(pod: PodView, desired: Routes) -> Routes:

@@ -12,7 +12,15 @@ from argosy.planning.adapters import AdapterModel
 from argosy.planning.validation.folders import check_folders
 from argosy.planning.validation.graph import NONE_INVALID, Invalid, Served, check_graph, nesting_cycle
 from argosy.planning.validation.runtimes import check_runtimes
-from argosy.planning.variants import Parts, RoutedModel, VariantModel, declared_identity, declared_path, expanded
+from argosy.planning.variants import (
+    Parts,
+    RoutedModel,
+    VariantModel,
+    declared_identity,
+    declared_path,
+    expanded,
+    has_service,
+)
 from argosy_common.wording import did_you_mean
 
 
@@ -24,11 +32,12 @@ def check_set(
     `sources` gives a resource's file by its identity (`Kind namespace/name`). `invalid` has the identities of those
     that are not among `resources` because of errors of their own.
     """
-    every = list(expanded(resources))
+    declared = list(resources)
+    every = list(expanded(declared))
     files = sources or {}
     checks = (
         _repeated(every),
-        _shared_names(every),
+        _shared_names(declared),
         _shared_served_names(every),
         _names_of_variants(every),
         _routed(every),
@@ -62,10 +71,15 @@ def _repeated(resources: list[Resource]) -> Faults:
 
 
 def check_names(resources: Iterable[Resource]) -> list[Problem]:
-    """Return the models and ensembles of a namespace that share a name, whatever their pools."""
+    """Return the models and ensembles of a namespace that share a name, whatever their pools, with each other or with
+    a variant or adapter that has a Service.
+    """
+    declared = list(resources)
+    parts = [part for part in expanded(declared) if not isinstance(part, Parts) or has_service(part)]
     return [
-        Problem("", resource.identity, field_path(fault.path), fault.message)
-        for resource, fault in _shared_names(list(resources))
+        Problem("", declared_identity(resource), field_path(declared_path(resource, fault.path)), fault.message)
+        for check in (_shared_names(declared), _names_of_variants(parts))
+        for resource, fault in check
     ]
 
 
@@ -73,9 +87,8 @@ def _shared_names(resources: list[Resource]) -> Faults:
     """Yield names that a model and an ensemble of one namespace share: they would share a Service; the
     older keeps it.
     """
-    every = [resource for resource in resources if not isinstance(resource, Parts)]
-    models = {resource.key: resource for resource in every if isinstance(resource, InferenceModel)}
-    for ensemble in every:
+    models = {resource.key: resource for resource in resources if isinstance(resource, InferenceModel)}
+    for ensemble in resources:
         model = models.get(ensemble.key) if isinstance(ensemble, Ensemble) else None
         if model is not None:
             older, younger = (ensemble, model) if _created(ensemble) < _created(model) else (model, ensemble)
