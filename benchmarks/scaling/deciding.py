@@ -9,7 +9,8 @@ import numpy as np
 from argosy.autoscaling.decide import decide
 from argosy.autoscaling.decision import Allocation, SpareCapacity
 from argosy.autoscaling.memory import MemberMemory
-from argosy.autoscaling.metrics.signals import Distribution, Signals
+from argosy.autoscaling.metrics.histograms import Distribution
+from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.policy import Bounds, Policy, Targets
 from argosy.cli.cluster.operator import GC_THRESHOLDS
 from argosy.simulation.recorder import date

@@ -29,16 +29,24 @@ class ErrorKind(StrEnum):
     CANCELLED = "cancelled"
 
 
+CLIENT_FAULTS = frozenset(
+    (ErrorKind.INVALID_ARG, ErrorKind.NOT_FOUND, ErrorKind.UNSUPPORTED, ErrorKind.ALREADY_EXISTS, ErrorKind.CANCELLED)
+)
+"""Kinds of errors that a request causes, whatever model answers it."""
+
+
 class FailureReason(StrEnum):
-    """The reasons of failures that label argosy_request_failures_total: Triton's, and two that it does not have.
+    """The reasons of failures that label argosy_request_failures_total: Triton's, and three that it does not have.
 
     REJECTED: the queue was full. TIMEOUT: it waited longer than it may. OUT_OF_MEMORY: the model had not enough.
+    INVALID: the request was wrong, and no model failed.
     """
 
     REJECTED = "REJECTED"
     TIMEOUT = "TIMEOUT"
     OUT_OF_MEMORY = "OUT_OF_MEMORY"
     CANCELED = "CANCELED"
+    INVALID = "INVALID"
     BACKEND = "BACKEND"
     OTHER = "OTHER"
 

@@ -9,7 +9,8 @@ from argosy.autoscaling.capacity.options import QUEUE_SHARE, Limit, Option
 from argosy.autoscaling.estimate import has_stood
 from argosy.autoscaling.explain import seconds
 from argosy.autoscaling.load import Load, between_unevenness, to_come
-from argosy.autoscaling.metrics.signals import Distribution, Signals
+from argosy.autoscaling.metrics.histograms import Distribution
+from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.settings import CONFIDENCE, LEAST_REMAINING, MOST_CACHE, MOST_FACTOR, MOST_REPLICAS
 from argosy.autoscaling.stage import Stage
 from argosy.planning.amounts import quantity

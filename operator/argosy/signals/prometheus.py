@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from argosy.autoscaling.metrics.pool_signals import pool_signals
 from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.autoscaling.metrics.versions import VersionMarks, version_signals
 from argosy.autoscaling.metrics.windows import READING_STALE_S, Exposed, ServerWindow
 
 from .connection import Ask, PrometheusConnection, PrometheusError
@@ -52,6 +53,7 @@ class PrometheusSource:
         self._url, self._login, self._all_s = url, login or Login(), all_s
         self._connection = PrometheusConnection(url, self._login, timeout_s)
         self._windows: dict[str, ServerWindow] = {}
+        self._marks = VersionMarks()
         self._answered_at: datetime | None = None
         self._running: asyncio.Future[_Answers] | None = None
 
@@ -62,12 +64,13 @@ class PrometheusSource:
         came = {servers[pod]: exposed for pod, exposed in answers.exposed.items() if pod in servers}
         clock = now.timestamp()
 
-        def understood() -> tuple[dict[str, ServerWindow], PoolSignals]:
+        def understood() -> tuple[dict[str, ServerWindow], PoolSignals, VersionMarks]:
             windows = _with(retained, came)
-            return windows, pool_signals(pool.serves, windows, clock, now)
+            versions, marks = version_signals(pool.serves, windows, pool.analyzed, self._marks)
+            return windows, replace(pool_signals(pool.serves, windows, clock, now), versions=versions), marks
 
         # In a thread, as of a thousand models it takes a tenth of a second.
-        self._windows, signals = await asyncio.to_thread(understood)
+        self._windows, signals, self._marks = await asyncio.to_thread(understood)
         error = answers.error or _unmeasured(pool, self._windows, clock)
         unasked = {(query.member, query.name): error for query in pool.queries}
         wrong = {key: why for key, why in {**unasked, **answers.wrong}.items() if key not in answers.values}

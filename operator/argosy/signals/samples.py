@@ -18,6 +18,7 @@ from argosy.autoscaling.metrics.names import (
     Failure,
     Gauge,
     HistogramName,
+    PerSize,
     PerVariant,
 )
 from argosy.autoscaling.metrics.signals import GpuSignals
@@ -31,6 +32,7 @@ LABELS = {
     LATENCY_SUMMARY: "quantile",
     QUEUE_SUMMARY: "quantile",
     **{source: "variant" for metric in PerVariant for source in metric.value},
+    **{source: "rows" for metric in PerSize for source in metric.value},
 }
 """The label whose value is part of a source."""
 _GPU = "nv_gpu_utilization", "nv_gpu_memory_used_bytes", "nv_gpu_memory_total_bytes"
@@ -43,10 +45,11 @@ _MOST_DIGITS = 18
 """Digits of a version, which is an integer of 64 bits."""
 _SECONDS = {"_us": 1e-6, "_ms": 1e-3}
 """Units that names end with."""
+_METRICS = (*Counter, *Failure, *Gauge, *PerVariant, *PerSize)
 BUCKETS = frozenset(f"{source}_bucket" for histogram in HistogramName for source in histogram.value)
 SAMPLE_NAMES = BUCKETS.union(
     (bucket.replace("_bucket", "_sum") for bucket in BUCKETS),
-    (source.partition("{")[0] for metric in (*Counter, *Failure, *Gauge, *PerVariant) for source in metric.value),
+    (source.partition("{")[0] for metric in _METRICS for source in metric.value),
     (LATENCY_SUMMARY, QUEUE_SUMMARY, *_GPU),
 )
 """The names of all samples that are read."""

@@ -10,6 +10,7 @@ import httpx
 
 from argosy.autoscaling.metrics.pool_signals import pool_signals
 from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.autoscaling.metrics.versions import VersionMarks, version_signals
 from argosy.autoscaling.metrics.windows import Exposed, ServerWindow
 
 from .exposition import ExpositionError, samples
@@ -43,6 +44,7 @@ class Scraper:
             timeout=timeout_s, trust_env=False, limits=httpx.Limits(max_connections=AT_ONCE)
         )
         self._windows: dict[str, ServerWindow] = {}
+        self._marks = VersionMarks()
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
         slots, began = asyncio.Semaphore(AT_ONCE), self._clock()
@@ -55,12 +57,13 @@ class Scraper:
         clock = self._clock()
         now += timedelta(seconds=clock - began)  # both clocks at one moment, so that older readings keep their time
 
-        def understood() -> tuple[dict[str, ServerWindow], PoolSignals]:
+        def understood() -> tuple[dict[str, ServerWindow], PoolSignals, VersionMarks]:
             windows = self._after(pool, results)
-            return windows, pool_signals(pool.serves, windows, clock, now)
+            versions, marks = version_signals(pool.serves, windows, pool.analyzed, self._marks)
+            return windows, replace(pool_signals(pool.serves, windows, clock, now), versions=versions), marks
 
         # In a thread: of a thousand models it takes a tenth of a second.
-        self._windows, signals = await asyncio.to_thread(understood)
+        self._windows, signals, self._marks = await asyncio.to_thread(understood)
         unanswerable = {(query.member, query.name): NO_PROMETHEUS for query in pool.queries}
         return replace(signals, error=_summary(errors, len(pool.targets)), query_errors=unanswerable)
 

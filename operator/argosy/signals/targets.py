@@ -31,12 +31,15 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class PoolTargets:
-    """One pool's servers and queries. `served_names`: by resource name, the name that clients use."""
+    """One pool's servers and queries. `served_names`: by resource name, the name that clients use. `analyzed`: members
+    whose versions are read one by one, with the seconds after a load that are left out.
+    """
 
     pool: PoolKey
     targets: tuple[ScrapeTarget, ...] = ()
     queries: tuple[Query, ...] = ()
     served_names: Mapping[str, str] = field(default_factory=dict)
+    analyzed: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def serves(self) -> dict[str, Mapping[str, str]]:

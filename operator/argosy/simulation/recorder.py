@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from argosy.autoscaling.metrics.signals import UNMEASURED, Distribution, ServerQueue, Signals
+from argosy.autoscaling.metrics.histograms import UNMEASURED, Distribution
+from argosy.autoscaling.metrics.signals import ServerQueue, Signals
 from argosy.simulation.servers.served import Served
 from argosy.simulation.traces import Floats
 

@@ -3,9 +3,8 @@
 from typing import Final
 
 from argosy_runtime.backends.contract import ExecutionTimes
-from argosy_runtime.errors import FailureReason
 from argosy_runtime.messages import InferResponse
-from argosy_runtime.telemetry.statistics import ModelStatistics
+from argosy_runtime.telemetry.statistics import ModelStatistics, reason_of
 
 
 def count_delegated(
@@ -14,7 +13,7 @@ def count_delegated(
     """Count a request with its last response; the one before came at `responded`, 0 where there was none."""
     total, error = now - arrived, response.error
     if error is not None:
-        statistics.failed(total, error.reason or FailureReason.BACKEND)
+        statistics.failed(total, reason_of(error))
         return
     statistics.took(total, responded, now, response.is_empty)
     statistics.succeeded(1, total, 0, size)

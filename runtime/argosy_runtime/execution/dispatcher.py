@@ -169,6 +169,7 @@ class Dispatcher:
         self._advance(self._clock.now())
 
     def instance_died(self, number: int) -> None:
+        self._statistics.instances_lost += 1
         if number in self._free:
             self._free.remove(number)
 

@@ -6,6 +6,7 @@ how busy they are, batches by their rows, failures by all their reasons. Units a
 
 from bisect import bisect_left
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from argosy_runtime.histograms import DurationHistogram
@@ -36,6 +37,7 @@ def argosy_families(models: list[ModelSeries], now: int) -> list[Family]:
         *engine_families(models),
         *variant_families(serving),
         _failures(models),
+        _model_errors([model for model, _ in serving]),
         _failed_loads(models),
     ]
 
@@ -88,6 +90,9 @@ def _instances(models: list[tuple[ModelSeries, InService]], now: int) -> list[Fa
         "argosy_execution_seconds_total", "Time that executions of batches took, all together", "counter"
     )
     rows = Family("argosy_batch_rows", "Executions by the rows of their batches", "histogram")
+    batched = Family("argosy_batched_rows_total", "Rows of all executions, by the size of their batches", "counter")
+    took = Family("argosy_batch_seconds_total", "Time of all executions, by the size of their batches", "counter")
+    lost = Family("argosy_instances_lost_total", "Instances that ended by themselves while they served", "counter")
     for model, service in models:
         statistics = model.statistics
         there.add(model.labels, service.instances or 0)
@@ -95,9 +100,32 @@ def _instances(models: list[tuple[ModelSeries, InService]], now: int) -> list[Fa
             busy.add(model.labels, statistics.busy)
             busy_time.add(model.labels, statistics.busy_ns(now) / _NS)
             executing.add(model.labels, statistics.execution_ns() / _NS)
+        lost.add(model.labels, statistics.instances_lost)
         counts, total = _rows(statistics)
         rows.add_buckets(model.labels, _ROWS_TEXTS, counts, total)
-    return [there, busy, busy_time, executing, rows]
+        for size, sums in _sizes(statistics).items():
+            batched.add({**model.labels, "rows": size}, sums.rows)
+            if not statistics.answers_later:
+                took.add({**model.labels, "rows": size}, sums.ns / _NS)
+    return [there, busy, busy_time, executing, rows, batched, took, lost]
+
+
+@dataclass(slots=True)
+class _Size:
+    """The rows of all executions of some sizes of batches, and their time."""
+
+    rows: int = 0
+    ns: int = 0
+
+
+def _sizes(statistics: ModelStatistics) -> dict[str, _Size]:
+    """Return the sums of each bucket of `argosy_batch_rows` that has executions, by its bound."""
+    sizes: dict[str, _Size] = {}
+    for rows, batch in sorted(statistics.batches.items()):
+        size = sizes.setdefault(_ROWS_TEXTS[bisect_left(_ROWS, rows)], _Size())
+        size.rows += rows * batch.compute_infer.count
+        size.ns += batch.compute_input.ns + batch.compute_infer.ns + batch.compute_output.ns
+    return sizes
 
 
 def _rows(statistics: ModelStatistics) -> tuple[list[int], int]:
@@ -126,6 +154,14 @@ def _failures(models: list[ModelSeries]) -> Family:
     for model in models:
         for reason, count in model.statistics.failures.items():
             family.add({**model.labels, "reason": reason.value}, count)
+    return family
+
+
+def _model_errors(models: list[ModelSeries]) -> Family:
+    text = "Requests that the model itself answered with an error that they did not cause"
+    family = Family("argosy_model_errors_total", text, "counter")
+    for model in models:
+        family.add(model.labels, model.statistics.model_errors)
     return family
 
 

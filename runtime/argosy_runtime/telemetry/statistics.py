@@ -10,7 +10,7 @@ from time import time_ns
 from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.backends.contract import ExecutionTimes
-from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
+from argosy_runtime.errors import CLIENT_FAULTS, ErrorKind, FailureReason, ServingError
 from argosy_runtime.histograms import DurationHistogram
 from argosy_runtime.messages import InferResponse
 from argosy_runtime.scheduling.queued_request import QueuedRequest
@@ -56,7 +56,8 @@ class ModelStatistics:
     Histograms of requests that succeeded: `queueing` of their time in the queue; `single` of the duration of those with
     one response, `streamed` of those with several. `first_response` is from a request to the first of several, and
     `between_responses` from one to the next. `busy` instances have a batch now. Where a model `answers_later` than its
-    execution returns, the execution's time does not measure its work.
+    execution returns, the execution's time does not measure its work. `model_errors`: requests that the model itself
+    answered with an error which they did not cause; they count as answered. `instances_lost` while it served.
     """
 
     def __init__(self) -> None:
@@ -73,6 +74,8 @@ class ModelStatistics:
         self.compute_output = Duration()
         self.batches: dict[int, BatchStatistics] = {}
         self.failures = dict.fromkeys(FailureReason, 0)
+        self.model_errors = 0
+        self.instances_lost = 0
         self.queueing = DurationHistogram()
         self.single = DurationHistogram()
         self.streamed = DurationHistogram()
@@ -119,6 +122,8 @@ class ModelStatistics:
             self.failed(now - queued.arrived, reason)
             return
         queued.succeeded = True
+        if response.error is not None and response.error.kind not in CLIENT_FAULTS:
+            self.model_errors += 1
         waited = queued.started - queued.arrived
         if not warm_up:
             self.queueing.add(waited)
@@ -141,6 +146,8 @@ class ModelStatistics:
                 self.failed(now - queued.arrived, reason)
                 continue
             queued.succeeded = True
+            if response.error is not None and response.error.kind not in CLIENT_FAULTS:
+                self.model_errors += 1
             succeeded += 1
             rows += queued.size
             took = now - queued.arrived
@@ -252,5 +259,14 @@ class ModelStatistics:
 def failure_reason(queued: QueuedRequest, error: ServingError | None) -> FailureReason | None:
     """Return why a request failed; None where it did not. An error that the model itself returned is no failure."""
     if error is not None and error.reason is not None:
-        return FailureReason.CANCELED if error.kind is ErrorKind.CANCELLED else error.reason
+        return reason_of(error)
     return FailureReason.CANCELED if queued.cancelled else None
+
+
+def reason_of(error: ServingError) -> FailureReason:
+    """Return the reason that an error is counted by. An error that a model returned itself counts as the model's."""
+    if error.kind is ErrorKind.CANCELLED:
+        return FailureReason.CANCELED
+    if error.kind in CLIENT_FAULTS and error.reason in (None, FailureReason.OTHER):
+        return FailureReason.INVALID
+    return error.reason or FailureReason.BACKEND

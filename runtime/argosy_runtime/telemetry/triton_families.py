@@ -12,8 +12,12 @@ from .series import ModelSeries
 _FIRST_RESPONSE_MS: Final = (100, 500, 2000, 5000)
 _NS_IN_MS: Final = 1_000_000
 
-# Triton has four reasons: a timeout in the queue is a rejection there, and a model short of memory a failed one.
-_REASONS = {FailureReason.TIMEOUT: FailureReason.REJECTED, FailureReason.OUT_OF_MEMORY: FailureReason.BACKEND}
+# Triton has four reasons: a timeout in the queue is a rejection there, a model short of memory a failed one.
+_REASONS = {
+    FailureReason.TIMEOUT: FailureReason.REJECTED,
+    FailureReason.OUT_OF_MEMORY: FailureReason.BACKEND,
+    FailureReason.INVALID: FailureReason.OTHER,
+}
 
 _DURATIONS = (
     ("nv_inference_request_duration_us", "Cumulative inference request duration in microseconds", "success"),

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from argosy.autoscaling.decide import decide
 from argosy.autoscaling.decision import Allocation, Decision, SpareCapacity
 from argosy.autoscaling.memory import MemberMemory
-from argosy.autoscaling.metrics.signals import Distribution, Signals
+from argosy.autoscaling.metrics.histograms import Distribution
+from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.policy import Bounds, Pace, Policy, Targets
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -8,7 +8,8 @@ import pytest
 from tests.operator.autoscaling.loads import START
 
 from argosy.api.status import LanguageStatus
-from argosy.autoscaling.metrics.signals import Distribution, Signals
+from argosy.autoscaling.metrics.histograms import Distribution
+from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.pool.language import LanguageReport, language_reports
 from argosy.status.findings.language import language_status, restored
 

@@ -9,7 +9,7 @@ from tests.operator.autoscaling.loads import ONE, POLICY, START, Member, measure
 from argosy.api.conditions import Reason
 from argosy.autoscaling.decision import Allocation, AllocationChange, Lowering, SpareCapacity
 from argosy.autoscaling.memory import MemberMemory, Memory
-from argosy.autoscaling.metrics.signals import Distribution
+from argosy.autoscaling.metrics.histograms import Distribution
 from argosy.autoscaling.policy import Pace, QueryTarget, Served, Targets
 
 

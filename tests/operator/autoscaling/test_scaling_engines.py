@@ -14,7 +14,8 @@ from argosy.autoscaling.capacity.service import Service
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.explain import seconds
 from argosy.autoscaling.load import Load, load_of
-from argosy.autoscaling.metrics.signals import Distribution, Signals
+from argosy.autoscaling.metrics.histograms import Distribution
+from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.policy import Bounds, Policy, Targets
 from argosy.autoscaling.recommend import Need, recommended
 from argosy.autoscaling.settings import MOST_SLOTS

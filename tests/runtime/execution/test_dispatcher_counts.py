@@ -3,7 +3,7 @@
 from tests.runtime.execution.fakes import SECOND, US, ask, settle
 from tests.runtime.execution.test_dispatcher import Bench
 
-from argosy_runtime.errors import FailureReason, internal
+from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, invalid, unavailable
 from argosy_runtime.histograms import DurationHistogram
 from argosy_runtime.scheduling.queue_policy import QueuePolicies, QueuePolicy
 
@@ -133,3 +133,27 @@ async def test_a_full_queue_and_a_timeout_in_it_are_distinguished():
     await bench.clock.pass_time(60 * US)
     failures = bench.statistics.failures
     assert (failures[FailureReason.REJECTED], failures[FailureReason.TIMEOUT]) == (1, 1)
+
+
+async def test_an_error_that_the_model_returns_is_counted_unless_the_request_caused_it():
+    bench = await Bench().start()
+    for kind in (ErrorKind.INTERNAL, ErrorKind.INVALID_ARG):
+        bench.ask("a")
+        bench.made[0].finish(ServingError(kind, "no", reason=None))
+    assert (bench.statistics.success.count, bench.statistics.model_errors) == (2, 1)
+
+
+async def test_errors_that_requests_cause_are_told_from_those_of_the_server():
+    bench = await Bench().start()
+    for error in (invalid("a shape"), unavailable("it is being unloaded"), internal("a bug")):
+        bench.ask("a")
+        bench.made[0].finish(error)
+    counts = bench.statistics.failures
+    assert counts[FailureReason.INVALID] == counts[FailureReason.OTHER] == counts[FailureReason.BACKEND] == 1
+
+
+async def test_an_instance_that_ends_by_itself_is_counted():
+    bench = await Bench().start()
+    bench.made[0].die()
+    await settle()
+    assert bench.statistics.instances_lost == 1

@@ -90,7 +90,11 @@ def test_reasons_are_our_own_and_tritons():
             statistics.failed(0, reason)
     values, counts = samples(statistics), {reason: count for count, reason in enumerate(FailureReason, start=1)}
     assert {reason: values[f"argosy_request_failures_total {reason.value}"] for reason in FailureReason} == counts
-    tritons = {"REJECTED": ("REJECTED", "TIMEOUT"), "BACKEND": ("BACKEND", "OUT_OF_MEMORY")}
+    tritons = {
+        "REJECTED": ("REJECTED", "TIMEOUT"),
+        "BACKEND": ("BACKEND", "OUT_OF_MEMORY"),
+        "OTHER": ("OTHER", "INVALID"),
+    }
     for reason in ("REJECTED", "CANCELED", "BACKEND", "OTHER"):
         ours = [FailureReason(name) for name in tritons.get(reason, (reason,))]
         assert values[f"nv_inference_request_failure {reason}"] == sum(counts[our] for our in ours)
@@ -144,3 +148,28 @@ def test_times_of_tokens_are_reported_once_an_engine_measures_them(statistics):
         assert values[f"argosy_{name}_duration_seconds_sum"] == values[f"argosy_{name}_duration_seconds_count"] / 200
     tokens = [values[f"argosy_request_{name}_tokens_sum"] for name in ("prompt", "generated", "cached")]
     assert tokens == [30, 40, 16]
+
+
+def test_executions_are_summed_by_the_size_of_their_batches(statistics):
+    statistics.ran(1, 8, ExecutionTimes(0, 6 * MS, 0))
+    statistics.ran(1, 2000, ExecutionTimes(0, 90 * MS, 0))
+    values = samples(statistics)
+    assert values["argosy_batched_rows_total 8"] == 5 + 8
+    assert values["argosy_batch_seconds_total 8"] == pytest.approx(0.0095)
+    assert (values["argosy_batched_rows_total +Inf"], values["argosy_batch_seconds_total +Inf"]) == (2000, 0.09)
+    assert "argosy_batched_rows_total 4" not in values
+
+
+def test_the_time_of_a_model_that_answers_later_is_in_no_size(statistics):
+    statistics.answers_later = True
+    values = samples(statistics)
+    assert values["argosy_batched_rows_total 8"] == 5
+    assert "argosy_batch_seconds_total 8" not in values
+
+
+def test_invalid_requests_are_a_reason_of_their_own_and_other_for_triton(statistics):
+    statistics.failed(MS, FailureReason.INVALID)
+    values = samples(statistics)
+    assert values["argosy_request_failures_total INVALID"] == 1
+    assert values["argosy_request_failures_total OTHER"] == 0
+    assert values["nv_inference_request_failure OTHER"] == 1

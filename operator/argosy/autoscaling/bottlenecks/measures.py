@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from argosy.autoscaling.metrics.signals import Distribution
+from argosy.autoscaling.metrics.histograms import Distribution
 
 from .subjects import PathStage, Subject
 

@@ -5,9 +5,27 @@ from dataclasses import dataclass
 from math import inf
 from operator import add, lt, sub
 
-from .signals import UNMEASURED, Distribution
-
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """The mean and the percentiles of a duration, over all servers."""
+
+    mean: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    p999: float | None = None
+
+    def percentile(self, name: str) -> float | None:
+        """Return a percentile by its name in an SLO, such as `p99`."""
+        percentile: float | None = getattr(self, name)
+        return percentile
+
+
+UNMEASURED = Distribution()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,9 @@ class Counter(Enum):
     PROMPT_TOKENS = ("argosy_prompt_tokens_total", "vllm:prompt_tokens_total")
     CACHED_TOKENS = ("argosy_cached_tokens_total", "vllm:prefix_cache_hits_total")
     PREEMPTIONS = ("argosy_engine_preemptions_total", "vllm:num_preemptions_total")
+    MODEL_ERRORS = ("argosy_model_errors_total",)
+    INSTANCES_LOST = ("argosy_instances_lost_total",)
+    FAILED_LOADS = ("argosy_model_load_failure_count",)
 
 
 class Failure(Enum):
@@ -40,6 +43,7 @@ class Failure(Enum):
     TIMED_OUT = _failures("TIMEOUT")
     OUT_OF_MEMORY = _failures("OUT_OF_MEMORY")
     CANCELED = _failures("CANCELED")
+    INVALID = ("argosy_request_failures_total{INVALID}",)
     BACKEND = _failures("BACKEND")
     OTHER = _failures("OTHER")
 
@@ -51,6 +55,7 @@ class Gauge(Enum):
     RUNNING = ("argosy_running_requests",)
     INSTANCES = ("argosy_instances",)
     MAX_BATCH = ("argosy_max_batch_size",)
+    QUEUE_DELAY = ("argosy_max_queue_delay_seconds",)
     ENGINE_WAITING = (
         "argosy_engine_waiting_requests",
         "vllm:num_requests_waiting",
@@ -84,8 +89,17 @@ class PerVariant(Enum):
     CROSSOVER_FITS = ("argosy_variant_crossover_fits",)
 
 
+class PerSize(Enum):
+    """Counters of executions by the size of their batches, in the label `rows`."""
+
+    ROWS = ("argosy_batched_rows_total",)
+    SECONDS = ("argosy_batch_seconds_total",)
+
+
 class HistogramName(Enum):
-    """Durations that are counted in buckets."""
+    """Durations that are counted in buckets, and the sizes of batches."""
+
+    BATCH_ROWS = ("argosy_batch_rows",)
 
     LATENCY = ("argosy_request_duration_seconds",)
     QUEUE = ("argosy_queue_duration_seconds",)

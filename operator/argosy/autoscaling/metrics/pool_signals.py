@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isnan, nan
 
-from .histograms import SHARES
+from .histograms import SHARES, UNMEASURED, Distribution
 from .names import LATENCY_SUMMARY, QUEUE_SUMMARY, Counter, Failure, Gauge, HistogramName
-from .signals import UNMEASURED, Distribution, PoolSignals, ServerQueue, Signals
+from .signals import PoolSignals, ServerQueue, Signals
 from .variants import variant_signals
 from .windows import ModelSeries, ServerWindow, increase
 

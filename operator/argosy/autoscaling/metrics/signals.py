@@ -8,25 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """The mean and the percentiles of a duration, over all servers."""
-
-    mean: float | None = None
-    p50: float | None = None
-    p90: float | None = None
-    p95: float | None = None
-    p99: float | None = None
-    p999: float | None = None
-
-    def percentile(self, name: str) -> float | None:
-        """Return a percentile by its name in an SLO, such as `p99`."""
-        percentile: float | None = getattr(self, name)
-        return percentile
-
-
-UNMEASURED = Distribution()
+from .histograms import UNMEASURED, Distribution
+from .version_counts import VersionSignals
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +130,8 @@ class PoolSignals:
 
     `queries`: values of the PromQL of resources, by resource name and the query's own; the reasons why others have none
     are in `query_errors`. `error`: why nothing new was read; the signals are as old as they say.
+
+    `versions`: of members whose rollouts are under way, what servers counted since the reading before, by version.
     """
 
     members: Mapping[str, Signals] = field(default_factory=dict)
@@ -154,4 +139,5 @@ class PoolSignals:
     queued: Mapping[str, int] = field(default_factory=dict)
     queries: Mapping[tuple[str, str], float] = field(default_factory=dict)
     query_errors: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    versions: Mapping[str, Mapping[int, VersionSignals]] = field(default_factory=dict)
     error: str = ""

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from argosy.autoscaling.bottlenecks.subjects import PathStage, Subject
-from argosy.autoscaling.metrics.signals import Distribution, GpuSignals, Signals
+from argosy.autoscaling.metrics.histograms import Distribution
+from argosy.autoscaling.metrics.signals import GpuSignals, Signals
 
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
 IDLE, USED, FULL = 0.12, 0.8, 0.97

@@ -9,7 +9,8 @@ from tests.operator.autoscaling.bottlenecks.inputs import FULL, IDLE, START, USE
 
 from argosy.autoscaling.bottlenecks.rules import RULES, BottleneckKind, findings
 from argosy.autoscaling.bottlenecks.subjects import Lever, Subject
-from argosy.autoscaling.metrics.signals import Distribution, Signals
+from argosy.autoscaling.metrics.histograms import Distribution
+from argosy.autoscaling.metrics.signals import Signals
 
 K = BottleneckKind
 

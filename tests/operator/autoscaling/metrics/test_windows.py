@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.autoscaling.metrics.histograms import SHARES, Histogram
+from argosy.autoscaling.metrics.histograms import SHARES, UNMEASURED, Histogram
 from argosy.autoscaling.metrics.names import Counter, Failure, Gauge, HistogramName
 from argosy.autoscaling.metrics.pool_signals import pool_signals
-from argosy.autoscaling.metrics.signals import UNMEASURED, PoolSignals, ServerQueue, Signals
+from argosy.autoscaling.metrics.signals import PoolSignals, ServerQueue, Signals
 from argosy.autoscaling.metrics.windows import GAP_S, WINDOW_S, Exposed, ServerWindow
 from argosy.signals.samples import LABELS as LABELS_OF_SOURCES
 from argosy.signals.samples import Sample, exposed
