@@ -9,6 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from argosy.api.model.rollout.steps import HEADER
 from argosy.api.model.scaling.schedule import END, START
 from argosy.api.model.variants import TIME
 from argosy.api.pool.openai import SECRET_KEY
@@ -32,6 +33,7 @@ PATTERNS = {
     RATE_LIMIT_RESOURCE: "the name of a resource: no colon and no space",
     START: 'a time of day from "00:00" to "23:59", in quotes',
     END: 'a time of day from "00:00" to "24:00", in quotes',
+    HEADER: "the name of a header: letters, digits and '-', without spaces or colons",
     SECRET_KEY: "the key of a Secret: letters, digits, '-', '_' and '.'",
     TIME: "a time of RFC 3339, such as 2026-05-04T12:00:00Z",
     WEB: "a URL that begins with http:// or https://",

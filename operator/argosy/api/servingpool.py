@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
+from argosy.api.model.rollout.analysis import AnalysisTemplate, named_once
 from argosy.api.model.scaling.scale import fewest_of, replicas_in_order
 from argosy.api.pool.builds import Builds
 from argosy.api.pool.openai import OpenAi, api_key_faults
@@ -17,6 +18,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.api.values.meta import ApiResource, Name, RevisionHistoryLimit
 from argosy.api.values.quantity import Quantity, Share
 from argosy.api.values.storage import AbsoluteFolder, StorageUri
+from argosy.api.values.tensors import BY_NAME
 
 WEB = r"^https?://[^ ]+$"
 
@@ -254,6 +256,12 @@ class ServingPoolSpec(ApiModel):
     builds: Builds = Field(default_factory=Builds, description="Credentials and images of engine builds.")
     packing: Packing = Field(default_factory=Packing, description="How models are placed on servers.")
     monitoring: Monitoring = Field(default_factory=Monitoring, description="The source of measurements.")
+    analysis_templates: tuple[AnalysisTemplate, ...] = Field(
+        default=(),
+        max_length=32,
+        description="Named queries of Prometheus for the rollouts of the pool's models and ensembles. Default: none.",
+        json_schema_extra=BY_NAME,
+    )
     max_disruption: Share = Field(
         default=250,
         description="The share of servers, at least one, that may be given up at once because their Nodes are gone "
@@ -269,6 +277,7 @@ class ServingPoolSpec(ApiModel):
     rules: ClassVar[tuple[Rule, ...]] = (
         replicas_in_order("min_servers", "max_servers"),
         Rule(("runtime", "openai"), _api_keys_are_required),
+        Rule(("analysis_templates",), lambda spec: named_once(spec.analysis_templates, "analysisTemplates")),
     )
 
     @property

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from argosy.api.conditions import AnyReason, Condition, ConditionStatus, ConditionType, camel_case
+from argosy.api.rolloutstatus import RolloutStatus
 from argosy.api.statusparts import AdapterStatus, EngineStatus, RegimeStatus, StatusPart
 from argosy.api.values.base import Int, Number
 from argosy.api.values.quantity import MeasuredShare, Quantity
@@ -229,6 +230,9 @@ class InferenceModelStatus(ResourceStatus):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["version"]},
     )
     active_version: Int | None = Field(default=None, description="The version that most requests reach.")
+    rollout: RolloutStatus | None = Field(
+        default=None, description="The rollout: the revisions that serve and are proven, and the evidence."
+    )
     placement: tuple[PlacementStatus, ...] = Field(
         default=(), description="The placement of its replicas; the first hundred."
     )
@@ -281,6 +285,9 @@ class EnsembleStatus(ResourceStatus):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["version"]},
     )
     active_version: Int | None = Field(default=None, description="The version that most requests reach.")
+    rollout: RolloutStatus | None = Field(
+        default=None, description="The rollout: the revisions that serve and are proven, and the evidence."
+    )
     steps: tuple[StepStatus, ...] = Field(
         default=(), description="The steps' models, at the versions that this version runs."
     )

@@ -73,8 +73,10 @@ def test_several_versions_instead_of_one_break_no_rule(body: Callable[..., Body]
 @pytest.mark.parametrize(
     ("changes", "reported_value"),
     [
-        ({"rollout.analysis.queries.0.max": 0.5}, "max is at least min"),
-        ({"rollout.analysis.queries.0.min": 0.5, "rollout.analysis.queries.0.max": 0}, "max is at least min"),
+        (
+            {"engine.accuracy": {"script": "file:g.py", "min": 0.5, "max": 0, "dataUri": "file:d"}},
+            "max is at least min",
+        ),
         ({"maxBatchSize": 1e10}, "is not of type 'integer'"),
         ({"versionPolicy": {"specific": {"versions": [1e10]}}}, "is not of type 'integer'"),
     ],

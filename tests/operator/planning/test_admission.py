@@ -241,7 +241,7 @@ def test_an_engine_needs_storage() -> None:
 
 
 def test_queries_need_a_prometheus() -> None:
-    more = ", rollout: {analysis: {queries: [{name: up, query: up, min: 1}]}}"
+    more = ", rollout: {analysis: {queries: [{name: up, query: up, successCondition: result == 1}]}}"
     assert check(pool("p"), model("m", more=more)) == [
         (
             "f.yaml: InferenceModel n/m: spec.rollout.analysis.queries: pool 'p' names no Prometheus to ask: "

@@ -14,7 +14,7 @@ from argosy.api.model.configfields import ConfigFields
 from argosy.api.model.footprint import Device, Footprint, Parallelism, Traffic
 from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter, on_cpu
 from argosy.api.model.modelformat import ModelFormat
-from argosy.api.model.rollout import MemberRollout
+from argosy.api.model.rollout.rollout import MemberRollout
 from argosy.api.model.scaling.scale import MaxReplicas, MinReplicas, Priority, Replicas, fewest_of, most_of
 from argosy.api.model.scaling.scaling import ModelScaling
 from argosy.api.model.scaling.slo import Slo

@@ -154,16 +154,6 @@ def _plain(message: str, context: dict[str, Any]) -> str:
     return str(context["error"]) if "error" in context else message
 
 
-def one_bound() -> Rule:
-    """Return the rule that `min`, `max` or both are set."""
-
-    def check(part: ApiModel) -> Iterator[Fault]:
-        if getattr(part, "min") is None and getattr(part, "max") is None:  # noqa: B009  # not every part has them
-            yield Fault("set min, max or both: the least and the most that its value may be")
-
-    return Rule(("min", "max"), check, cel="has(self.min) || has(self.max)", says="set min, max or both")
-
-
 def in_order() -> Rule:
     """Return the rule that `min` is at most `max` if both are set."""
 

@@ -123,6 +123,13 @@ Duration = Annotated[
     int, BeforeValidator(parse_duration), PlainSerializer(format_duration, return_type=str), _DURATION_SCHEMA
 ]
 """A length of time; milliseconds in code."""
+MeasuredDuration = Annotated[
+    int,
+    BeforeValidator(lambda value: value if type(value) is int else parse_duration(value)),
+    PlainSerializer(format_duration, return_type=str),
+    _DURATION_SCHEMA,
+]
+"""A length of time in a status, which code sets as milliseconds."""
 PositiveDuration = Annotated[
     int,
     BeforeValidator(parse_duration),

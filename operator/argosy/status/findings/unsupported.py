@@ -6,7 +6,7 @@ For settings that only one of the runtimes supports, the pool's runtime decides.
 from collections.abc import Callable, Iterable, Mapping
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
-from argosy.api.model.rollout import Rollout
+from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
 
@@ -29,6 +29,7 @@ _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
     "spec.rollout": (lambda ensemble, _: ensemble.spec.rollout is not None, _ROLLOUT),
 }
 _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
+    "spec.analysisTemplates": (lambda pool: bool(pool.spec.analysis_templates), "no rollout is analyzed"),
     "spec.packing.consolidate": (
         lambda pool: pool.spec.packing.consolidate,
         "a model that serves is moved only where another would find no place",

@@ -56,7 +56,7 @@ def test_every_wrong_body_has_the_verdict_that_our_own_checks_have(
 @pytest.mark.parametrize(
     ("kind", "changes"),
     [
-        ("InferenceModel", {"rollout.analysis.queries.0.min": 1, "rollout.analysis.queries.0.max": 2.5}),
+        ("InferenceModel", {"rollout.analysis.queries.0.successCondition": "result >= 1 && result <= 2.5"}),
         ("ServingPool", {"runtime.podTemplate.spec": None, "runtime.args": None, "storage": None}),
         ("InferenceModel", {"versionPolicy": {"all": {}}}),
     ],

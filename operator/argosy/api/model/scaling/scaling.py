@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Protocol
 
 from pydantic import Field, StringConstraints
 
-from argosy.api.model.rollout import unknown_variables
+from argosy.api.model.rollout.analysis import unknown_variables
 from argosy.api.model.scaling.scale import replicas_in_order
 from argosy.api.model.scaling.schedule import MAX_SCHEDULES, Schedule
 from argosy.api.values.base import ApiModel, Fault, Int, Number, Rule

@@ -8,7 +8,7 @@ Replicas change one after another. A single replica changes on its server, and s
 
 from collections.abc import Collection
 
-from argosy.api.model.rollout import Strategy
+from argosy.api.model.rollout.rollout import Strategy
 from argosy.api.values.versions import retained
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.bindings import Binding

@@ -1,0 +1,102 @@
+"""Parts of a status that describe a rollout: what is proven, how far, by what evidence, and what came of earlier ones.
+
+The rollout goes on from them when the operator is restarted.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from argosy.api.conditions import camel_case
+from argosy.api.statusparts import StatusPart
+from argosy.api.values.base import Int, Number
+from argosy.api.values.quantity import MeasuredDuration, MeasuredShare
+
+Word = Annotated[str, camel_case(64)]
+"""A CamelCase word, so that a status of another release is valid too."""
+OptionalWord = Annotated[str, Field(max_length=64)]
+
+
+class RevisionStatus(StatusPart):
+    """A revision of a model or an ensemble."""
+
+    revision: str = Field(description="Its name: a digest of what it is. Annotations and commands take it.")
+    version: Int = Field(ge=1, description="The version that it has on servers.")
+
+
+class MeasurementStatus(StatusPart):
+    """One measurement that a verdict is based on."""
+
+    name: str = Field(description="What was measured, such as errorRate, serviceTime, p99 or the name of a query.")
+    value: Number | None = Field(default=None, description="The candidate's value, if there is one.")
+    stable: Number | None = Field(default=None, description="The stable revision's value, if it is compared.")
+    limit: str = Field(default="", description="The limit, such as <= 1.5.")
+    samples: Int = Field(default=0, ge=0, description="The number of the candidate's samples.")
+    test: str = Field(default="", description="The test by which it was decided.")
+    outcome: OptionalWord = Field(default="", description="Successful, Failed, Inconclusive or Error.")
+    message: str = Field(default="", description="What it says, in words.")
+
+
+class AnalysisStatus(StatusPart):
+    """The verdict on the candidate at the present step."""
+
+    outcome: Word = Field(description="Successful, Failed, Inconclusive or Error.")
+    reason: OptionalWord = Field(default="", description="The measurement or failure that decided, as one word.")
+    message: str = Field(default="", description="The verdict in a sentence, with the numbers.")
+    analysis: str = Field(default="", description="Which rollout and step it is about.")
+    measurements: tuple[MeasurementStatus, ...] = Field(default=(), description="The evidence; the first fifty.")
+
+
+class HeldRevision(StatusPart):
+    """A revision that failed.
+
+    It is not tried again until its spec changes, or the annotation argosy.dev/retry names it.
+    """
+
+    revision: str = Field(description="Its name.")
+    version: Int = Field(ge=1, description="Its version.")
+    reason: OptionalWord = Field(default="", description="Why it failed, in one CamelCase word.")
+    message: str = Field(default="", description="Why it failed, with the numbers.")
+    time: str = Field(default="", description="When it failed, RFC 3339.")
+
+
+class RolloutRecord(StatusPart):
+    """What came of an earlier rollout."""
+
+    revision: str = Field(description="The revision that was rolled out.")
+    version: Int = Field(ge=1, description="Its version.")
+    outcome: Word = Field(description="Promoted, RolledBack, Superseded, Withdrawn or Undone.")
+    message: str = Field(default="", description="Why, with the numbers.")
+    time: str = Field(default="", description="When it ended, RFC 3339.")
+
+
+class RolloutStatus(StatusPart):
+    """The rollout of a model or an ensemble."""
+
+    phase: Word = Field(description="Stable, Loading, Shadowing, Stepping, Promoting, Promoted, RollingBack or Held.")
+    step: Int | None = Field(default=None, ge=0, description="The present step, counted from 1; 0 before the first.")
+    steps: Int | None = Field(default=None, ge=0, description="The number of steps.")
+    stable: RevisionStatus | None = Field(default=None, description="The revision that was promoted last.")
+    candidate: RevisionStatus | None = Field(default=None, description="The revision that is proven.")
+    former: RevisionStatus | None = Field(default=None, description="The stable revision before the present one.")
+    number: Int = Field(default=0, ge=0, description="The number of the rollout, counted from 1.")
+    since: str = Field(default="", description="When the step began, RFC 3339.")
+    paused_at: str = Field(default="", description="Since when the step's clock stands still, RFC 3339.")
+    paused_for: MeasuredDuration = Field(
+        default=0, description="The time since then that does not count, because the clock stood still."
+    )
+    observed_at: str = Field(default="", description="When the clock was last read, RFC 3339.")
+    waiting: OptionalWord = Field(default="", description="What it waits for, in one CamelCase word.")
+    message: str = Field(default="", description="What it does or waits for, with the numbers.")
+    desired_traffic: MeasuredShare | None = Field(
+        default=None, description="The candidate's share of the requests that name no version, as desired."
+    )
+    traffic: MeasuredShare | None = Field(
+        default=None, description="The candidate's share of those requests, as measured at the servers."
+    )
+    strategy: OptionalWord = Field(default="", description="Where the candidate gets its memory.")
+    strategy_message: str = Field(default="", description="Why that strategy, and what follows from it.")
+    analysis: AnalysisStatus | None = Field(default=None, description="The verdict, if there is one.")
+    handled: tuple[str, ...] = Field(default=(), description="Annotations that were acted upon, while they are set.")
+    held: tuple[HeldRevision, ...] = Field(default=(), description="Revisions that failed; the last twenty.")
+    history: tuple[RolloutRecord, ...] = Field(default=(), description="The last ten rollouts, newest first.")

@@ -1,0 +1,230 @@
+"""A state with its spec and inputs, and the conditions on which it changes."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from argosy.api.model.rollout.analysis import Analysis, OnInconclusive
+from argosy.api.model.rollout.rollout import Rollout
+from argosy.api.model.rollout.steps import PAUSE_MS
+from argosy.rollout import clock
+from argosy.rollout.requests import names
+from argosy.rollout.state import WHOLE, Phase, Revision, RolloutInputs, RolloutState
+from argosy.rollout.verdict import Outcome
+
+_MILLIONTHS = 1000
+"""In a thousandth, in which the spec has shares."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a step, or mirroring, asks of the candidate: its traffic in millionths, a duration, requests."""
+
+    traffic: int
+    duration: timedelta
+    min_requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One state, its spec and inputs."""
+
+    state: RolloutState
+    spec: Rollout | None
+    inputs: RolloutInputs
+
+    @property
+    def now(self) -> datetime:
+        """The time."""
+        return self.inputs.now
+
+    @property
+    def steps(self) -> tuple[Trial, ...]:
+        """The steps. Where servers cannot divide requests, one step with all of them."""
+        if self.spec is None or not self._provable:
+            return ()
+        least = self.spec.analysis.min_requests or 0
+        steps = tuple(
+            Trial(step.traffic * _MILLIONTHS, _span(step.pause), step.min_requests or least) for step in self.spec.steps
+        )
+        if self.divisible:
+            return steps
+        if not steps and self.spec.shadow is None:
+            return ()
+        duration = max((step.duration for step in steps), default=_span(PAUSE_MS))
+        return (Trial(WHOLE, duration, max((step.min_requests for step in steps), default=least)),)
+
+    @property
+    def shadow(self) -> Trial | None:
+        """The mirroring before the first step; None if there is none."""
+        if self.spec is None or self.spec.shadow is None or not self._provable or not self.divisible:
+            return None
+        shadow = self.spec.shadow
+        least = shadow.min_requests or self.spec.analysis.min_requests or 0
+        return Trial(shadow.traffic * _MILLIONTHS, _span(shadow.duration), least)
+
+    @property
+    def divisible(self) -> bool:
+        """Whether servers can divide requests between the two revisions."""
+        return self.inputs.split and self.inputs.together
+
+    @property
+    def _provable(self) -> bool:
+        """Return whether two revisions can be told apart: by their versions, while the stable one exists."""
+        stable, candidate = self.state.stable, self.state.candidate or self.inputs.declared
+        return stable is not None and stable.version != candidate.version
+
+    @property
+    def trial(self) -> Trial | None:
+        """What the present phase asks of the candidate; None if the phase asks nothing."""
+        if self.state.phase is Phase.SHADOWING:
+            return self.shadow
+        steps = self.steps
+        if self.state.phase is not Phase.STEPPING or not steps:
+            return None
+        return steps[min(self.state.step, len(steps) - 1)]
+
+    @property
+    def analysis(self) -> Analysis:
+        """The analysis that the spec declares, or its defaults."""
+        return self.spec.analysis if self.spec is not None else Analysis()
+
+    @property
+    def paused(self) -> bool:
+        """Whether the spec or an annotation pauses the rollout."""
+        return self.inputs.paused or (self.spec is not None and self.spec.paused)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the clock of the step stands still."""
+        if self.state.phase not in (Phase.SHADOWING, Phase.STEPPING):
+            return False
+        return self.paused or self.inputs.unrelated is not None or not self.inputs.candidate_ready
+
+    @property
+    def elapsed(self) -> timedelta:
+        """How long the step has lasted."""
+        return clock.elapsed(self.state, self.now)
+
+    @property
+    def timeout(self) -> timedelta:
+        """How long the step may last without a verdict."""
+        return _span(self.analysis.timeout)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The outcome of the present analysis, if there is one."""
+        verdict = self.state.verdict
+        return verdict.outcome if verdict is not None and verdict.analysis == self.state.analysis else None
+
+    # The conditions of transitions.
+
+    def is_first(self) -> bool:
+        """Return whether there is no stable revision yet."""
+        return self.state.stable is None
+
+    def declares_stable(self) -> bool:
+        """Return whether the stable revision is declared."""
+        return _same(self.inputs.declared, self.state.stable)
+
+    def declares_failed(self) -> bool:
+        """Return whether a revision is declared that is not tried again."""
+        return self.state.failure_of(self.inputs.declared) is not None
+
+    def declares_other(self) -> bool:
+        """Return whether neither the stable revision nor the candidate is declared."""
+        declared, state = self.inputs.declared, self.state
+        return not _same(declared, state.stable) and not _same(declared, state.candidate)
+
+    def declares_new(self) -> bool:
+        """Return whether another revision is declared, and may be tried."""
+        return self.declares_other() and not self.declares_failed()
+
+    def declares_held(self) -> bool:
+        """Return whether another revision is declared that is not tried again."""
+        return self.declares_other() and self.declares_failed()
+
+    def is_ready(self) -> bool:
+        """Return whether the candidate is ready wherever it is to serve."""
+        return self.inputs.candidate_ready
+
+    def is_switched(self) -> bool:
+        """Return whether the candidate is ready and gets all traffic."""
+        return self.inputs.candidate_ready and self.inputs.applied
+
+    def is_unloaded(self) -> bool:
+        """Return whether no server has the candidate, and the stable revision is ready."""
+        return self.inputs.stable_ready and not self.inputs.candidate_loaded
+
+    def failed_to_run(self) -> bool:
+        """Return whether the candidate caused a failure, and there is a revision to go back to."""
+        declared = self.spec is not None and self.state.stable is not None
+        return declared and self.inputs.candidate_failed is not None
+
+    def is_convicted(self) -> bool:
+        """Return whether the verdict on the candidate is Failed."""
+        return self.state.stable is not None and self.outcome is Outcome.FAILED
+
+    def is_undone(self) -> bool:
+        """Return whether an annotation takes back the revision that is declared, and there is another one."""
+        current = self.state.candidate or self.state.stable
+        return (
+            current is not None
+            and _same(self.inputs.declared, current)
+            and self._requested("undo", self.inputs.undo, current)
+            and self.previous is not None
+        )
+
+    @property
+    def previous(self) -> Revision | None:
+        """The revision that an undo goes back to."""
+        current = self.state.candidate or self.state.stable
+        fallback = self.state.stable if self.state.candidate is not None else self.state.former
+        target = self.inputs.undo_to or fallback
+        return target if not _same(target, current) else None
+
+    def is_retried(self) -> bool:
+        """Return whether an annotation releases the revision that is declared and held."""
+        return self.declares_failed() and self._requested("retry", self.inputs.retry, self.inputs.declared)
+
+    def is_promoted_by_hand(self) -> bool:
+        """Return whether an annotation promotes the candidate, and it is ready."""
+        candidate = self.state.candidate
+        return (
+            candidate is not None
+            and self.inputs.candidate_ready
+            and self._requested("promote", self.inputs.promote, candidate)
+        )
+
+    def _requested(self, request: str, text: str, revision: Revision) -> bool:
+        return names(text, revision) and f"{request}={text}" not in self.state.handled
+
+    def may_start(self) -> bool:
+        """Return whether the candidate is ready, and nothing stops the rollout."""
+        return self.inputs.candidate_ready and not self.paused and self.inputs.unrelated is None
+
+    def passes(self) -> bool:
+        """Return whether the candidate has done what its step asks."""
+        trial = self.trial
+        if trial is None:
+            return not self.stopped
+        if self.stopped or self.elapsed < trial.duration:
+            return False
+        if self.outcome is Outcome.SUCCESSFUL and self.inputs.requests >= trial.min_requests:
+            return True
+        return self.is_late() and self.analysis.on_inconclusive is OnInconclusive.PROMOTE
+
+    def is_late(self) -> bool:
+        """Return whether the step's timeout has passed."""
+        return not self.stopped and self.trial is not None and self.elapsed >= self.timeout
+
+    def is_given_up(self) -> bool:
+        """Return whether there was no verdict in time, and the rollout is to go back."""
+        return self.is_late() and self.analysis.on_inconclusive is OnInconclusive.ROLLBACK
+
+
+def _span(milliseconds: int) -> timedelta:
+    return timedelta(milliseconds=milliseconds)
+
+
+def _same(one: Revision | None, other: Revision | None) -> bool:
+    return one is not None and other is not None and one.name == other.name

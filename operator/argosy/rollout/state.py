@@ -1,0 +1,203 @@
+"""The state of a rollout, what it is advanced by, and what is to be done."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from argosy.rollout.verdict import Verdict
+
+WHOLE = 1_000_000
+"""All traffic, in millionths."""
+
+
+class Phase(StrEnum):
+    """How far a rollout is."""
+
+    STABLE = "Stable"
+    LOADING = "Loading"
+    SHADOWING = "Shadowing"
+    STEPPING = "Stepping"
+    PROMOTING = "Promoting"
+    PROMOTED = "Promoted"
+    ROLLING_BACK = "RollingBack"
+    HELD = "Held"
+
+
+PROVING = frozenset({Phase.LOADING, Phase.SHADOWING, Phase.STEPPING, Phase.PROMOTING})
+"""Phases with a candidate that may still be promoted."""
+RESTING = frozenset({Phase.STABLE, Phase.PROMOTED, Phase.HELD})
+"""Phases that last until a spec or an annotation changes."""
+
+
+class Waiting(StrEnum):
+    """What a rollout waits for; an obstacle that the candidate did not cause has its own reason instead."""
+
+    NOTHING = ""
+    LOADED = "Loaded"
+    PAUSED = "Paused"
+    DURATION = "Duration"
+    REQUESTS = "Requests"
+    VERDICT = "Verdict"
+    INCONCLUSIVE = "Inconclusive"
+    TRAFFIC = "Traffic"
+    UNLOADED = "Unloaded"
+
+
+class Ending(StrEnum):
+    """What came of a rollout."""
+
+    PROMOTED = "Promoted"
+    ROLLED_BACK = "RolledBack"
+    SUPERSEDED = "Superseded"
+    WITHDRAWN = "Withdrawn"
+    UNDONE = "Undone"
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A revision of a model or an ensemble: `name` is the digest of what it is, `version` its version on servers."""
+
+    name: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailureFact:
+    """A failure: its reason in one CamelCase word, and a message with the numbers."""
+
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRevision:
+    """A revision that is not tried again, why, and since when."""
+
+    revision: Revision
+    reason: str
+    message: str
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What came of an earlier rollout, and when."""
+
+    revision: Revision
+    outcome: Ending
+    message: str
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutState:
+    """The state of the rollout of one model or ensemble.
+
+    `number` counts its rollouts. `since` is when the present step began; `paused_for` is the time since then that does
+    not count, `paused_at` since when the clock stands still, and `observed_at` when it was last read. `step` counts
+    from 0. `handled`: the requests by annotations that were acted upon and are still set.
+    """
+
+    phase: Phase
+    since: datetime
+    stable: Revision | None = None
+    candidate: Revision | None = None
+    former: Revision | None = None
+    number: int = 0
+    step: int = 0
+    paused_at: datetime | None = None
+    paused_for: timedelta = timedelta()
+    observed_at: datetime | None = None
+    waiting: str = ""
+    message: str = ""
+    verdict: Verdict | None = None
+    failed: tuple[FailedRevision, ...] = ()
+    history: tuple[Record, ...] = ()
+    handled: tuple[str, ...] = ()
+
+    @property
+    def analysis(self) -> str:
+        """The name of the present analysis: rollout and step. Evidence begins afresh when it changes; empty if none."""
+        if self.candidate is None or self.phase not in PROVING:
+            return ""
+        step = self.phase.lower() if self.phase in (Phase.LOADING, Phase.SHADOWING) else str(self.step)
+        return f"{self.number}/{self.candidate.name}/{step}"
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the rollout has not ended."""
+        return self.phase not in RESTING
+
+    def failure_of(self, revision: Revision) -> FailedRevision | None:
+        """Return why a revision is not tried again; None if it may be."""
+        return next((failed for failed in self.failed if failed.revision.name == revision.name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutInputs:
+    """What a round knows of a rollout.
+
+    `declared`: the revision that the resource declares. `candidate` in the names of other fields is the state's, or
+    `declared` where the state has none. `candidate_ready`: it is ready wherever it is to serve; `candidate_loaded`:
+    some server still has it. `stable_ready`: the stable revision is ready on some server. `candidate_failed`: a failure
+    that it caused (load, crash, out of memory); `unrelated`: an obstacle that it did not cause (a lost node, no room).
+    `requests`: those that it answered in the present analysis. `applied`: servers divide requests as desired. `split`:
+    servers can divide requests among versions; `together`: both revisions can be loaded at once.
+
+    `promote`, `retry` and `undo` are the values of annotations: the name of a revision, and, after `@`, anything that
+    tells one request from the next. `undo_to` is the revision to go back to, by default the one before.
+    `known_stable` is what serves before there is a state.
+    """
+
+    declared: Revision
+    now: datetime
+    candidate_ready: bool = False
+    candidate_loaded: bool = False
+    stable_ready: bool = True
+    candidate_failed: FailureFact | None = None
+    unrelated: FailureFact | None = None
+    verdict: Verdict | None = None
+    requests: int = 0
+    applied: bool = True
+    split: bool = True
+    together: bool = True
+    paused: bool = False
+    promote: str = ""
+    retry: str = ""
+    undo: str = ""
+    undo_to: Revision | None = None
+    known_stable: Revision | None = None
+
+
+class ActOn(StrEnum):
+    """The revision whose spec decides what has no version: replicas' footprint, and what is loaded next."""
+
+    STABLE = "stable"
+    CANDIDATE = "candidate"
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutEvent:
+    """A Kubernetes Event of a rollout."""
+
+    reason: str
+    message: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What is to be done in a state.
+
+    `weights`: each version's share of the requests that name none, in millionths; they sum to a million. `shadow`: the
+    share of requests to mirror to the candidate, in millionths. `keep`: the versions to have loaded. `wake`: when the
+    state is to be advanced again at the latest; None if only a change of its inputs matters.
+    """
+
+    weights: Mapping[int, int]
+    keep: frozenset[int]
+    act_on: ActOn
+    shadow: int | None = None
+    wake: datetime | None = None
+    events: tuple[RolloutEvent, ...] = field(default=())

@@ -1,0 +1,68 @@
+"""What a rollout waits for while its phase lasts."""
+
+from dataclasses import replace
+
+from argosy.api.values.quantity import format_duration
+from argosy.rollout.context import Context, Trial
+from argosy.rollout.state import FailureFact, Phase, RolloutState, Waiting
+
+
+def waiting(context: Context) -> RolloutState:
+    """Return the state with what it waits for, and the message that says so."""
+    state = context.state
+    if not state.under_way:
+        return state
+    reason, message = _reason(context)
+    return (
+        state
+        if (state.waiting, state.message) == (reason, message)
+        else replace(state, waiting=reason, message=message)
+    )
+
+
+def _reason(context: Context) -> tuple[str, str]:
+    state, inputs = context.state, context.inputs
+    if state.phase is Phase.ROLLING_BACK:
+        return Waiting.UNLOADED, _rolling_back(context)
+    if inputs.unrelated is not None:
+        return inputs.unrelated.reason, _fact("stopped for what the revision did not cause", inputs.unrelated)
+    if inputs.candidate_failed is not None:
+        return inputs.candidate_failed.reason, _fact("it fails", inputs.candidate_failed)
+    if not inputs.candidate_ready:
+        return Waiting.LOADED, "it is not loaded yet on every server that is to have it"
+    if state.phase is Phase.PROMOTING:
+        return Waiting.TRAFFIC, "servers do not divide requests as desired yet"
+    if context.paused:
+        return (
+            Waiting.PAUSED,
+            "paused by spec.rollout.paused or the annotation argosy.dev/pause; its clock stands still",
+        )
+    trial = context.trial
+    if trial is None:
+        return Waiting.NOTHING, state.message
+    return _for_trial(context, trial)
+
+
+def _for_trial(context: Context, trial: Trial) -> tuple[str, str]:
+    verdict = context.state.verdict
+    found = f": {verdict.message}" if verdict is not None and verdict.message else ""
+    if context.is_late():
+        limit = format_duration(context.analysis.timeout)
+        return Waiting.INCONCLUSIVE, f"no verdict within {limit}{found}; promote it by hand, undo it, or wait"
+    if context.outcome is None or not context.outcome.passes:
+        return Waiting.VERDICT, f"there is no verdict yet{found}"
+    if context.inputs.requests < trial.min_requests:
+        return Waiting.REQUESTS, f"it must answer {trial.min_requests} requests"
+    return Waiting.DURATION, f"the step lasts {format_duration(round(trial.duration.total_seconds() * 1000))}"
+
+
+def _rolling_back(context: Context) -> str:
+    why = context.state.failed[0] if context.state.failed else None
+    because = f" ({why.reason}: {why.message})" if why is not None else ""
+    if not context.inputs.stable_ready:
+        return f"taken back{because}; it answers until the stable revision is loaded"
+    return f"taken back{because}; it is being unloaded"
+
+
+def _fact(what: str, fact: FailureFact) -> str:
+    return f"{what}: {fact.message or fact.reason}"
