@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from argosy.api.model.rollout import Strategy
+from argosy.api.model.rollout.rollout import Strategy
 from argosy.planning.amounts import listed, quantity
 from argosy.planning.rollouts.shares import shares_in_words
 

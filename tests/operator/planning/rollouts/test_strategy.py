@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.api.model.rollout import Strategy
+from argosy.api.model.rollout.rollout import Strategy
 from argosy.planning.rollouts.shares import actual_traffic, candidate_replicas, shares_in_words
 from argosy.planning.rollouts.strategy import ReplicaCapacity, RolloutFacts, RolloutStrategy, choose_strategy
 
