@@ -6,6 +6,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from . import autofill
 from .instances import fill_instance_groups
+from .versions import policy_of
 
 SEQUENCE_IDLE_MICROSECONDS = 1_000_000
 
@@ -23,7 +24,7 @@ def normalize(
     full.CopyFrom(config)
     autofill.fill(full, folder_name, files)
     if not full.HasField("version_policy"):
-        full.version_policy.latest.num_versions = 1
+        full.version_policy.CopyFrom(policy_of(full))
     _fill_batching(full)
     _fill_pinned_memory(full)
     fill_instance_groups(full, gpus)

@@ -17,6 +17,13 @@ def number_of(version: str) -> int | None:
     return number if number <= INT64_MAX else None
 
 
+def policy_of(config: ModelConfig) -> ModelVersionPolicy:
+    """Return a configuration's policy: without one the latest version is served, as in Triton."""
+    if config.HasField("version_policy"):
+        return config.version_policy
+    return ModelVersionPolicy(latest=ModelVersionPolicy.Latest(num_versions=1))
+
+
 def select(policy: ModelVersionPolicy, available: Sequence[int]) -> list[int]:
     """Return the versions to serve, ascending. A policy without a choice means all of them, as in Triton.
 

@@ -83,7 +83,7 @@ def _rows(records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: 
             for number, version_record in record.versions.items():
                 state = version_record.state
                 if state is State.READY:
-                    rows.append((name, number, state, version_record.caution or record.without_effect))
+                    rows.append((name, number, state, version_record.caution))
                 elif not ready_only:
                     rows.append((name, number, state, version_record.reason))
         elif not ready_only:

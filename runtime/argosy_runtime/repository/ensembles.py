@@ -5,6 +5,7 @@ Routed models are treated alike, with variants as steps; the differences are in 
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
@@ -12,7 +13,7 @@ from argosy_runtime import backends
 from argosy_runtime.errors import invalid, unavailable
 from argosy_runtime.modelconfig import ConfigError, check_steps, is_decoupled
 from argosy_runtime.modelconfig.ensembles import nesting
-from argosy_runtime.modelconfig.parameters.adapters import base_of, is_adapter, may_be_adapter
+from argosy_runtime.modelconfig.parameters.adapters import may_be_adapter
 from argosy_runtime.modelconfig.parameters.variants import is_routed, may_be_routed, variant_routing
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
@@ -20,7 +21,8 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 from . import variants
 from .adapters.loading import follow as follow_base
 from .folders.layout import ModelFolder
-from .preparing import Prepared, declared_config
+from .preparing import Prepared, declared_versions
+from .preparing import steps_of as steps_of_config
 from .records import UNLOADED, ModelRecord
 from .retirement import Retirement
 from .serving.ensemble import ServedEnsemble
@@ -32,28 +34,40 @@ _log = logging.getLogger("argosy.repository")
 
 
 def steps_of(folder: ModelFolder, override: str | None) -> list[str]:
-    """Return the models of an ensemble's steps, in order, each once, or the variants of a routed model.
+    """Return the models that the versions to serve of a folder run, in order, each once.
 
-    None for other models and unreadable configurations.
+    These are an ensemble's steps, the variants of a routed model, an adapter's base model. None for other models and
+    unreadable configurations.
     """
     # To parse thousands of configurations only to learn that they are none takes seconds.
-    text = override or folder.config_text or ""
-    if "ensemble" not in text.lower() and not may_be_routed(text) and not may_be_adapter(text):
+    if not any(map(_may_have_steps, _texts(folder, override))):
         return []
-    try:
-        config = declared_config(folder, override)
-        if is_adapter(config):
-            return [base_of(config)]
-        if is_routed(config):
-            return [variant.model for variant in variant_routing(config).variants]
-    except ConfigError:
-        return []
-    return list(dict.fromkeys(step.model_name for step in config.ensemble_scheduling.step))
+    steps: list[str] = []
+    for config in declared_versions(folder, override):
+        with suppress(ConfigError):
+            steps += _ordered_steps(config)
+    return list(dict.fromkeys(steps))
+
+
+def _texts(folder: ModelFolder, override: str | None) -> list[str]:
+    return [override or folder.config_text or "", *folder.version_configs.values()]
+
+
+def _may_have_steps(text: str) -> bool:
+    return "ensemble" in text.lower() or may_be_routed(text) or may_be_adapter(text)
+
+
+def _ordered_steps(config: ModelConfig) -> list[str]:
+    if is_routed(config):
+        return [variant.model for variant in variant_routing(config).variants]
+    if config.HasField("ensemble_scheduling"):
+        return [step.model_name for step in config.ensemble_scheduling.step]
+    return sorted(steps_of_config(config))
 
 
 def serves_without(folder: ModelFolder, override: str | None) -> bool:
     """Return whether a model serves while some of its steps do not: those of a routed model are alternatives."""
-    return may_be_routed(override or folder.config_text or "")
+    return any(map(may_be_routed, _texts(folder, override)))
 
 
 def needed(records: Iterable[ModelRecord]) -> set[str]:
@@ -67,13 +81,13 @@ def follow(records: Mapping[str, ModelRecord], name: str, retirement: Retirement
     for ensemble in nesting.dependents(steps, name):
         record = records[ensemble]
         assert record.prepared is not None
-        if record.prepared.is_adapter:
-            follow_base(record, records)
-            continue
-        for version in record.prepared.versions:
-            if record.prepared.is_routed and variants.follow(record, version, records):
-                continue
-            _follow(record, record.prepared, version, records, retirement)
+        for version, prepared in record.prepared.versions.items():
+            if prepared.is_adapter:
+                follow_base(record, prepared, version, records)
+            elif prepared.is_ensemble and not (
+                prepared.is_routed and variants.follow(record, prepared, version, records)
+            ):
+                _follow(record, prepared, version, records, retirement)
 
 
 def _follow(

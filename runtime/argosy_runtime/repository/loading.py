@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
@@ -17,7 +17,7 @@ from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
 from . import ensembles, unsupported
 from .adapters.loading import load as load_adapter
 from .folders.layout import ModelFolder
-from .preparing import Prepared, Preparer
+from .preparing import Prepared, PreparedModel, Preparer
 from .records import ModelRecord
 from .retirement import Retirement, tidy
 from .serving.served import PreparedChange, ServedModel
@@ -71,24 +71,22 @@ class Loader:
         """
         polled = self._poll(record, folder, override)
         try:
-            with record.loading(polled.versions):
+            with record.loading(polled.numbers):
                 prepared = await self._complete(polled, record, slots)
                 ready = await self._ready(record, prepared, override, slots)
         except _LoadError as failure:
-            record.fail(failure.errors, polled.versions)
-            await tidy(polled.config)
+            await _fail(record, polled, failure.errors)
             raise invalid(failure.message) from failure
         except Exception as cause:
             error = serving_error(cause)
-            record.fail(dict.fromkeys(polled.versions, error), polled.versions)
-            await tidy(polled.config)
+            await _fail(record, polled, dict.fromkeys(polled.numbers, error))
             raise error from cause
         gone = [change.commit() for change in ready.changes.values()]
         self._take_over(record, prepared, override, ready.fresh)
         if gone:
             await asyncio.wait(map(asyncio.ensure_future, gone), timeout=self._retirement.grace)
 
-    def _poll(self, record: ModelRecord, folder: ModelFolder, override: str | None) -> Prepared:
+    def _poll(self, record: ModelRecord, folder: ModelFolder, override: str | None) -> PreparedModel:
         try:
             return self._preparer.poll(folder, override)
         except Exception as cause:
@@ -98,42 +96,36 @@ class Loader:
             text = f"failed to load '{folder.name}', failed to poll from model repository: {error.message}"
             raise internal(text) from cause
 
-    async def _complete(self, polled: Prepared, record: ModelRecord, slots: Slots) -> Prepared:
-        try:
-            completed = polled.completed_like(record.prepared)
-            async with slots.opening if completed is None else slots.changing:
-                return await self._preparer.complete(polled, completed)
-        except Exception as cause:
-            raise _LoadError(polled.folder.name, dict.fromkeys(polled.versions, serving_error(cause))) from cause
-
-    async def _ready(self, record: ModelRecord, prepared: Prepared, override: str | None, slots: Slots) -> _Ready:
-        """Return what is to take over: every version of an ensemble, the new and changed versions of a model."""
-        if prepared.is_adapter:
-            return _Ready({v: await load_adapter(prepared, v, self._records) for v in prepared.versions})
-        if not prepared.is_ensemble:
-            return await self._started(record, prepared, slots)
-        if not record.serves:
-            # Where its steps are not loaded yet, it serves once they are.
-            _adopt(record, prepared, override)
-        return _Ready({v: ensembles.compile_version(prepared, v, self._records) for v in prepared.versions})
-
-    async def _started(self, record: ModelRecord, prepared: Prepared, slots: Slots) -> _Ready:
-        ready = _Ready()
-        errors: dict[int, ServingError] = {}
-
-        async def start(version: int) -> None:
+    async def _complete(self, polled: PreparedModel, record: ModelRecord, slots: Slots) -> PreparedModel:
+        """Complete the configuration of each version. Raises _LoadError."""
+        errors = dict(polled.broken)
+        completed: dict[int, Prepared] = {}
+        for one in polled.configurations if not errors else ():
             try:
-                await self._start(record, prepared, version, slots, ready)
+                completed |= dict.fromkeys(one.versions, await self._completed(one, record, slots))
             except Exception as cause:
-                errors[version] = serving_error(cause)
-                _log.error("failed to load '%s' version %d: %s", record.name, version, errors[version].message)
+                errors |= dict.fromkeys(one.versions, serving_error(cause))
+        if errors:
+            raise _LoadError(polled.folder.name, errors)
+        return replace(polled, versions={version: completed[version] for version in polled.versions})
 
+    async def _completed(self, polled: Prepared, record: ModelRecord, slots: Slots) -> Prepared:
+        former = record.prepared.versions.get(polled.versions[0]) if record.prepared is not None else None
+        completed = polled.completed_like(former)
+        async with slots.opening if completed is None else slots.changing:
+            return await self._preparer.complete(polled, completed)
+
+    async def _ready(self, record: ModelRecord, model: PreparedModel, override: str | None, slots: Slots) -> _Ready:
+        """Return what is to take over: every version of an ensemble, the new and changed versions of a model."""
+        ready = _Ready()
+        composites = {v: prepared for v, prepared in model.versions.items() if prepared.is_ensemble}
+        if any(not prepared.is_adapter for prepared in composites.values()) and not record.serves:
+            # Where its steps are not loaded yet, it serves once they are.
+            _adopt(record, model, override)
         try:
-            async with asyncio.TaskGroup() as group:
-                for version in prepared.versions:
-                    group.create_task(start(version))
-            if errors:
-                raise _LoadError(record.name, errors)
+            for version, prepared in composites.items():
+                ready.fresh[version] = await self._composed(prepared, version)
+            await self._started(record, model, slots, ready)
         except BaseException:
             await asyncio.gather(
                 *(self._retirement.discard(served) for served in ready.fresh.values()),
@@ -141,6 +133,29 @@ class Loader:
             )
             raise
         return ready
+
+    async def _composed(self, prepared: Prepared, version: int) -> ServedVersion:
+        if prepared.is_adapter:
+            return await load_adapter(prepared, version, self._records)
+        return ensembles.compile_version(prepared, version, self._records)
+
+    async def _started(self, record: ModelRecord, model: PreparedModel, slots: Slots, ready: _Ready) -> None:
+        """Add the versions with instances to what is ready. Raises _LoadError when all of them have ended."""
+        errors: dict[int, ServingError] = {}
+
+        async def start(version: int, prepared: Prepared) -> None:
+            try:
+                await self._start(record, prepared, version, slots, ready)
+            except Exception as cause:
+                errors[version] = serving_error(cause)
+                _log.error("failed to load '%s' version %d: %s", record.name, version, errors[version].message)
+
+        async with asyncio.TaskGroup() as group:
+            for version, prepared in model.versions.items():
+                if not prepared.is_ensemble:
+                    group.create_task(start(version, prepared))
+        if errors:
+            raise _LoadError(record.name, errors)
 
     async def _start(self, record: ModelRecord, prepared: Prepared, version: int, slots: Slots, ready: _Ready) -> None:
         serving = _suitable(record, prepared, version)
@@ -157,24 +172,34 @@ class Loader:
                 ready.changes[version] = await serving.change(prepared)
 
     def _take_over(
-        self, record: ModelRecord, prepared: Prepared, override: str | None, fresh: Mapping[int, ServedVersion]
+        self, record: ModelRecord, model: PreparedModel, override: str | None, fresh: Mapping[int, ServedVersion]
     ) -> None:
         for version, served in fresh.items():
+            prepared = model.versions[version]
             self._retirement.replace(
                 record, version, served, None if prepared.is_ensemble else prepared.revision(version)
             )
             _log.info("successfully loaded '%s' version %d", record.name, version)
-        for version in [v for v in record.versions if v not in prepared.versions]:
+        for version in [v for v in record.versions if v not in model.versions]:
             self._retirement.retire(record, version)
-        _adopt(record, prepared, override)
+        _adopt(record, model, override)
         record.failure = ""
-        if record.without_effect:
-            _log.warning("model '%s': %s", record.name, record.without_effect)
+        for text in dict.fromkeys(record.versions[version].without_effect for version in model.versions):
+            if text:
+                _log.warning("model '%s': %s", record.name, text)
 
 
-def _adopt(record: ModelRecord, prepared: Prepared, override: str | None) -> None:
-    record.prepared, record.folder, record.override = prepared, prepared.folder, override
-    record.without_effect = unsupported.without_effect(prepared.config)
+def _adopt(record: ModelRecord, model: PreparedModel, override: str | None) -> None:
+    record.prepared, record.folder, record.override = model, model.folder, override
+    for version, prepared in model.versions.items():
+        record.versions[version].without_effect = unsupported.without_effect(prepared.config)
+
+
+async def _fail(record: ModelRecord, polled: PreparedModel, errors: Mapping[int, ServingError]) -> None:
+    """Record a failed load, and remove what it unpacked."""
+    record.fail(errors, polled.numbers)
+    for prepared in polled.configurations:
+        await tidy(prepared.config)
 
 
 class _LoadError(Exception):

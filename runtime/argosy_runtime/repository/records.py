@@ -10,7 +10,7 @@ from argosy_runtime.errors import ServingError, invalid, not_found, unavailable
 from argosy_runtime.modelconfig.versions import number_of
 
 from .folders.layout import ModelFolder
-from .preparing import LoadedRevision, Prepared
+from .preparing import LoadedRevision, PreparedModel
 from .serving.adapter_table import AdapterTable
 from .serving.version import ServedVersion
 
@@ -39,7 +39,7 @@ class VersionRecord:
 
     `loads` counts attempts to load it, `closings` versions that have left service and still answer or are being
     released. `why` is the reason while nothing serves. `revision` is what the serving instances were loaded from;
-    an ensemble has none.
+    an ensemble has none. `without_effect` names settings without effect.
     """
 
     served: ServedVersion | None = None
@@ -48,6 +48,7 @@ class VersionRecord:
     loads: int = 0
     closings: int = 0
     failed_loads: int = 0
+    without_effect: str = ""
 
     @property
     def state(self) -> State:
@@ -67,8 +68,8 @@ class VersionRecord:
 
     @property
     def caution(self) -> str:
-        """Reason why it may not be READY for long."""
-        return "" if self.served is None else self.served.caution
+        """Reason why it may not be READY for long, or the settings without effect."""
+        return "" if self.served is None else self.served.caution or self.without_effect
 
 
 @dataclass(slots=True)
@@ -77,19 +78,18 @@ class ModelRecord:
 
     `prepared`, `folder` and `override` are those of the serving versions, or of an ensemble that waits for its
     steps. A load or unload holds `lock`. `answering` has the serving versions by version as requests name it, ""
-    the latest. `without_effect` names settings without effect. `adapters` are loaded into every version of it.
+    the latest. `adapters` are loaded into every version of it.
     """
 
     name: str
     versions: dict[int, VersionRecord] = field(default_factory=dict)
     answering: dict[str, ServedVersion] = field(default_factory=dict)
-    prepared: Prepared | None = None
+    prepared: PreparedModel | None = None
     folder: ModelFolder | None = None
     override: str | None = None
     desired: bool = False
     requested: bool = False
     failure: str = ""
-    without_effect: str = ""
     adapters: AdapterTable = field(default_factory=AdapterTable)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 

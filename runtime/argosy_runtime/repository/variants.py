@@ -35,14 +35,14 @@ def compile_version(prepared: Prepared, version: int, records: Mapping[str, Mode
     return served
 
 
-def follow(record: ModelRecord, version: int, records: Mapping[str, ModelRecord]) -> bool:
+def follow(record: ModelRecord, prepared: Prepared, version: int, records: Mapping[str, ModelRecord]) -> bool:
     """Put a serving version on the variants that serve now. Return False where it must be made again, or taken down."""
     served = record.answering.get(str(version))
-    if not isinstance(served, ServedVariants) or record.prepared is None or not record.desired:
+    if not isinstance(served, ServedVariants) or not record.desired:
         return False
     models = [_served(record.name, records, variant) for variant in served.routing.variants]
     present = [model for model in models if model is not None]
-    if not present or _completed(record.prepared.config, present) != served.config:
+    if not present or _completed(prepared.config, present) != served.config:
         return False
     served.follow(models)
     return True

@@ -148,6 +148,21 @@ class World:
         """Write another configuration."""
         (self.path / name / "config.pbtxt").write_text(TEXTS[name][choice % len(TEXTS[name])])
 
+    def write_own(self, name: str, version: int, choice: int) -> None:
+        """Write a version's own configuration, or remove it."""
+        path = self.path / name / str(version) / "argosy.pbtxt"
+        texts = [text for choices in TEXTS.values() for text in choices]
+        if choice < len(texts):
+            path.write_text(texts[choice])
+        else:
+            path.unlink(missing_ok=True)
+
+    def lose(self, choice: int) -> None:
+        """Let a version be unable to answer."""
+        versions = sorted((one for one in self.alive if isinstance(one, FakeVersion)), key=id)
+        if versions:
+            versions[choice % len(versions)].ready = False
+
     async def decision(self) -> None:
         """Wait until the test decides."""
         waiting = asyncio.get_running_loop().create_future()
@@ -197,6 +212,7 @@ steps = st.one_of(
     st.tuples(st.just("load with files"), st.sampled_from("ab")),
     st.tuples(st.just("unload"), names, st.booleans()),
     st.tuples(st.just("write"), names, numbers),
+    st.tuples(st.just("write own"), names, st.sampled_from((1, 2)), st.integers(0, 19)),
     st.tuples(st.just("decide"), numbers, st.sampled_from(OUTCOMES)),
     st.tuples(st.just("decide"), numbers, st.none()),
     st.tuples(st.just("hang up"), numbers),
@@ -216,14 +232,14 @@ async def play(world: World, step: tuple[Any, ...]) -> None:
             world.ask(world.registry.unload(name, dependents))
         case ("write", name, choice):
             world.write(name, choice)
+        case ("write own", name, version, choice):
+            world.write_own(name, version, choice)
         case ("decide", choice, outcome):
             world.decide(choice, outcome)
         case ("hang up", choice) if world.callers:
             world.callers[choice % len(world.callers)].cancel()
-        case ("lose", choice) if world.alive:
-            one = sorted(world.alive, key=id)[choice % len(world.alive)]
-            if isinstance(one, FakeVersion):
-                one.ready = False
+        case ("lose", choice):
+            world.lose(choice)
     if step[0] != "hang up":
         await world.turn()
 
@@ -239,8 +255,8 @@ def check(world: World) -> None:
             answers = version.served is not None and version.served.ready
             assert (version.state is State.READY) == answers
             assert bool(version.reason) == (version.served is None)
-            if answers and not record.steps:
-                assert version.served.config == record.prepared.config, "every version serves as the model says"
+            if answers and isinstance(version.served, FakeVersion):
+                assert version.served.config == record.prepared.versions[number].config, "each serves as it is declared"
             if answers:
                 assert world.registry.find(record.name, str(number)) is version.served
         ready = [number for number, _ in record.serving()]

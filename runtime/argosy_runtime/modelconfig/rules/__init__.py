@@ -59,16 +59,22 @@ def check(config: ModelConfig, folder_name: str | None = None) -> list[Violation
 def check_structure(config: ModelConfig, folder_name: str | None = None) -> list[Violation]:
     """Return the violations that are certain before the backend has completed the inputs and outputs."""
     violations = _run(_STRUCTURE, config)
-    if folder_name is not None and config.name and config.name != folder_name:
+    if folder_name is not None:
+        violations.extend(check_name_of_folder(config, folder_name))
+    return violations
+
+
+def check_name_of_folder(config: ModelConfig, folder_name: str) -> Iterator[Violation]:
+    """Check that a name is that of the model's folder."""
+    if config.name and config.name != folder_name:
         message = (
             f"unexpected directory name '{folder_name}' for model '{config.name}', directory name must equal model name"
         )
-        violations.append(Violation("name", message))
-    return violations
+        yield Violation("name", message)
 
 
 def _run(rules: Sequence[Rule], config: ModelConfig) -> list[Violation]:
     return [violation for rule in rules for violation in rule(config)]
 
 
-__all__ = ["check", "check_placement", "check_structure"]
+__all__ = ["check", "check_name_of_folder", "check_placement", "check_structure"]

@@ -12,16 +12,17 @@ from argosy_runtime.backends.parameters import declared_adapters
 from argosy_runtime.modelconfig.parameters import adapters, variants
 from argosy_runtime.modelconfig.parameters.adapters import DeclaredAdapter
 from argosy_runtime.repository.folders.layout import ModelFolder
-from argosy_runtime.repository.preparing import Prepared
+from argosy_runtime.repository.preparing import PreparedModel
 
 _VERSION = 1
 
 
-def folders_of(prepared: Prepared) -> dict[str, ModelFolder]:
+def folders_of(model: PreparedModel) -> dict[str, ModelFolder]:
     """Return a folder for each adapter that a model lists, and for each alias of them, adapters first.
 
     Blocks on the disk. Raises ServingError (INVALID_ARG) for a list that cannot be read.
     """
+    prepared = model.latest
     if prepared.is_ensemble:
         return {}
     base, version_dir = prepared.config.name, prepared.folder.version_path(prepared.versions[-1])

@@ -31,14 +31,12 @@ async def load(prepared: Prepared, version: int, records: Mapping[str, ModelReco
     return served
 
 
-def follow(record: ModelRecord, records: Mapping[str, ModelRecord]) -> None:
+def follow(record: ModelRecord, prepared: Prepared, version: int, records: Mapping[str, ModelRecord]) -> None:
     """Give a serving adapter the tensors of the version of its base model that serves now."""
-    if record.prepared is None:
-        return
-    model = _serving(base_of(record.prepared.config), records)()
-    for served in record.answering.values():
-        if isinstance(served, ServedAdapter) and model is not None:
-            served.follow(model, _config(record.prepared.config, model))
+    model = _serving(base_of(prepared.config), records)()
+    served = record.answering.get(str(version))
+    if isinstance(served, ServedAdapter) and model is not None:
+        served.follow(model, _config(prepared.config, model))
 
 
 def _serving(base: str, records: Mapping[str, ModelRecord]) -> Base:

@@ -3,6 +3,7 @@
     <repository>/<model>/config.pbtxt                the model's configuration (optional with autofill)
     <repository>/<model>/configs/<name>.pbtxt        alternatives to it, chosen by --model-config-name
     <repository>/<model>/<version>/…                 the files of a version: 0, 1, 2 …, without leading zeros
+    <repository>/<model>/<version>/argosy.pbtxt      a configuration of its own, in place of the model's
     <repository>/<model>/{warmup,initial_state}/…    data that a configuration names
 
 Hidden entries are no models: a mounted ConfigMap has `..data` next to the real ones.
@@ -17,6 +18,7 @@ from pathlib import Path
 from argosy_runtime.errors import internal, invalid
 
 CONFIG_FILE = "config.pbtxt"
+VERSION_CONFIG_FILE = "argosy.pbtxt"
 CONFIGS_FOLDER = "configs"
 WARMUP_FOLDER = "warmup"
 INITIAL_STATE_FOLDER = "initial_state"
@@ -34,8 +36,10 @@ class ModelFolder:
 
     `config_text` is None where there is no configuration file. `versions` ascend. `files` lists the direct entries
     of each version folder; a directory's name ends with "/". `fingerprint` changes with any file,
-    `shared_fingerprint` with those of no version, each of `version_fingerprints` with those of one. `problem` is the
-    reason why the model cannot be loaded, None without one. `also_in` are further folders of the same name.
+    `shared_fingerprint` with those of no version, each of `version_fingerprints` with those of one; configurations
+    count in the first alone. `problem` is the reason why the model cannot be loaded, None without one. `also_in` are
+    further folders of the same name. `version_configs`: the configurations that versions have of their own,
+    `version_problems`: why others cannot be read.
     `version_paths`: those of versions that lie elsewhere. `declared_by`: the model that lists this one as an adapter of
     its own; empty for a model of a repository.
     """
@@ -49,6 +53,8 @@ class ModelFolder:
     shared_fingerprint: str = ""
     version_fingerprints: Mapping[int, str] = field(default_factory=dict)
     config_path: Path | None = None
+    version_configs: Mapping[int, str] = field(default_factory=dict)
+    version_problems: Mapping[int, str] = field(default_factory=dict)
     problem: str | None = None
     also_in: tuple[Path, ...] = field(default=())
     version_paths: Mapping[int, Path] = field(default_factory=dict)
@@ -56,8 +62,14 @@ class ModelFolder:
 
     @property
     def first_files(self) -> tuple[str, ...]:
-        """Files by which autofill recognises the model: those of the first version, as names sort."""
-        return self.files[min(self.versions, key=str)] if self.versions else ()
+        """Files by which autofill recognises the model: those of its configuration's first version, as names sort."""
+        versions = [version for version in self.versions if version not in self.own_configs]
+        return self.files[min(versions, key=str)] if versions else ()
+
+    @property
+    def own_configs(self) -> frozenset[int]:
+        """Versions that have a configuration of their own, readable or not."""
+        return frozenset((*self.version_configs, *self.version_problems))
 
     def version_path(self, version: int) -> Path:
         """Return the folder of a version."""
@@ -107,6 +119,7 @@ def read_folder(path: Path, config_name: str = "") -> ModelFolder:
         return _unreadable(path, f"failed to open directory {path}: {error.strerror}")
     config_path = _config_path(path, config_name)
     text, problem = _read_config(config_path)
+    configs, problems = _read_version_configs(path, files)
     return ModelFolder(
         name=path.name,
         path=path,
@@ -115,8 +128,10 @@ def read_folder(path: Path, config_name: str = "") -> ModelFolder:
         files=files,
         fingerprint=_digest(entries),
         shared_fingerprint=_digest([entry for entry in entries if _is_shared(entry.relative)]),
-        version_fingerprints={v: _digest([e for e in entries if _first(e.relative) == str(v)]) for v in versions},
+        version_fingerprints={v: _digest([e for e in entries if _is_of_version(e.relative, v)]) for v in versions},
         config_path=config_path,
+        version_configs=configs,
+        version_problems=problems,
         problem=problem,
     )
 
@@ -151,6 +166,20 @@ def _read_config(path: Path | None) -> tuple[str | None, str | None]:
         return None, f"failed to read text proto from {path}: byte {error.start} is not UTF-8"
     except OSError as error:
         return None, f"failed to read text proto from {path}: {error.strerror}"
+
+
+def _read_version_configs(path: Path, files: Mapping[int, Sequence[str]]) -> tuple[dict[int, str], dict[int, str]]:
+    """Return the configurations that versions have of their own, and why those that cannot be read cannot."""
+    configs: dict[int, str] = {}
+    problems: dict[int, str] = {}
+    for version, names in files.items():
+        if VERSION_CONFIG_FILE in names:
+            text, problem = _read_config(path / str(version) / VERSION_CONFIG_FILE)
+            if text is not None:
+                configs[version] = text
+            if problem is not None:
+                problems[version] = problem
+    return configs, problems
 
 
 def _versions(path: Path) -> tuple[int, ...]:
@@ -224,6 +253,11 @@ def _is_config(relative: str) -> bool:
 
 def _is_shared(relative: str) -> bool:
     return not _is_config(relative) and not is_version(_first(relative))
+
+
+def _is_of_version(relative: str, version: int) -> bool:
+    """Return whether an entry is one of a version's files; a configuration of its own is none."""
+    return _first(relative) == str(version) and relative != f"{version}/{VERSION_CONFIG_FILE}"
 
 
 def _first(relative: str) -> str:
