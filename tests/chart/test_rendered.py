@@ -50,6 +50,7 @@ DRESSED = {
     "podAnnotations": {"note": "1"},
     "serviceAccount": {"annotations": {"cloud/role": "r"}},
     "metrics": {"service": {"annotations": {"scrape": "true"}}},
+    "bundles": {"enabled": True, "sizeLimit": "32Mi"},
     "extraArgs": ["--host=::"],
     "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
 }

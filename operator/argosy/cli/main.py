@@ -18,6 +18,7 @@ GROUPS = {
         "plan": "argosy.cli.planning.plan",
         "render": "argosy.cli.planning.render",
         "simulate": "argosy.cli.simulation.simulate",
+        "replay": "argosy.cli.planning.replay",
     },
     "Measure": {
         "bench": "argosy.cli.bench.bench",
@@ -39,6 +40,7 @@ _EPILOG = {
     "plan": "Example: argosy plan -f examples/llama-70b --nodes examples/llama-70b/nodes.yaml",
     "render": "Example: argosy render -f examples/assistant --config-only -o repositories",
     "simulate": "Example: argosy simulate -f manifests --trace trace.csv --service service.yaml --beside hpa",
+    "replay": "Example: argosy replay default_gpus-20260504T120000.000000Z.json.gz",
     "bench": "Example: argosy bench engine=http://localhost:8000 vllm=http://localhost:9000 --budget ttft=200ms",
     "advise": "Example: argosy advise -f chat.yaml --results bench.json --rate 5",
     "operator": "Example: argosy operator --kubeconfig ~/.kube/config --namespace inference",

@@ -30,6 +30,7 @@ from argosy.controller.resources.store import Store
 from argosy.controller.rounds.reconciler import Reconciler, holding
 from argosy.controller.workqueue import Workqueue
 from argosy.render.workloads import Images, LatestRevisions, managed_selector
+from argosy.replay.folder import bundle_recorder
 from argosy.scaling import Scaling
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,8 @@ class StartError(Exception):
 class Options:
     """The options of the command line. `namespaces`: empty for all. `port` 0 selects a free one.
 
-    `build_priority_class`: the PriorityClass of builds' Pods; empty: the cluster's default.
+    `build_priority_class`: the PriorityClass of builds' Pods; empty: the cluster's default. `bundles`: the folder that
+    gets what rounds saw and decided; None: nothing is written.
     """
 
     images: Images
@@ -63,6 +65,7 @@ class Options:
     resync_s: float = 300.0
     kubeconfig: Path | None = None
     build_priority_class: str = ""
+    bundles: Path | None = None
 
 
 class Operator:
@@ -162,8 +165,9 @@ class Operator:
         announcer, applier = Announcer(Recorder(connection)), Applier(connection, cache)
         images = self._options.images
         scaling = self._scaling = Scaling(lambda key: holding(cache, key), self._mark)
+        record = bundle_recorder(self._options.bundles)
         reconciler = Reconciler(
-            self._store, cache, applier, announcer, images, cluster, changed=self._mark, scaling=scaling
+            self._store, cache, applier, announcer, images, cluster, changed=self._mark, scaling=scaling, record=record
         )
         gatherer = Gatherer(self._store, cache, Logins(connection.get), scaling.heard, self._metrics.measured)
 

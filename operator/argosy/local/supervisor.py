@@ -23,6 +23,7 @@ from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.builds.images import BuildImages
 from argosy.planning.facts import Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
+from argosy.replay.folder import Record, not_recorded
 from argosy.scaling import Holding, Scaling
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy.status.statuses import failed_status
@@ -42,6 +43,10 @@ ROUND_S = 1.0
 """The period of rounds without edits: models' files, servers' health and statistics are read in each."""
 BUSY_ROUND_S = 0.2
 """The period while a server starts, a model loads or an engine is built."""
+DRAIN_PERIOD = timedelta()
+"""Servers leave the routes of this machine at once."""
+BUNDLE_NAME = "up"
+"""The beginning of the names of bundles; a round here is about all pools."""
 STALLED_ROUNDS = 3
 """Rounds without progress after which `--once` gives up on stalled resources."""
 
@@ -73,8 +78,10 @@ class Supervisor:
         fleet: LocalFleet,
         view: View,
         builds: LocalBuilds | None = None,
+        record: Record = not_recorded,
     ) -> None:
-        self._state, self._node, self._fleet, self._view = state, node, fleet, view
+        """Create a supervisor. `record` receives what each round saw and decided."""
+        self._state, self._node, self._fleet, self._view, self._record_round = state, node, fleet, view, record
         self._manifests = ManifestSource(path, self._gpus, state.engines)
         self._builds = builds or LocalBuilds(state.builds, node)
         self._resources = restored(state.read_status())
@@ -136,11 +143,22 @@ class Supervisor:
         await self._measure(reports, now)
         snapshot = self._observed(reports)
         try:
-            outcome = reconcile(self._decided(snapshot), datetime.now(UTC), drain_period=timedelta())
+            outcome = self._reconciled(self._decided(snapshot))
         except Exception as error:  # models go on serving, and the statuses report the error
             return await self._show(self._failed(error), now)
         await self._converge(snapshot, outcome, now)
         return await self._show(outcome.statuses, now)
+
+    def _reconciled(self, snapshot: FleetSnapshot) -> Outcome:
+        """Return the outcome of a round, and record it or the error of Argosy's own, which is raised."""
+        now = datetime.now(UTC)
+        try:
+            outcome = reconcile(snapshot, now, DRAIN_PERIOD)
+        except Exception as error:
+            self._record_round(BUNDLE_NAME, snapshot, now, DRAIN_PERIOD, error)
+            raise
+        self._record_round(BUNDLE_NAME, snapshot, now, DRAIN_PERIOD, outcome)
+        return outcome
 
     async def _measure(self, reports: Mapping[PoolKey, Sequence[ServerReport]], now: float) -> None:
         """Read the servers' metrics when they are due, and decide on scaling. After an error of Argosy's own the last

@@ -160,6 +160,26 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class CurrentServer:
+    """Where things sit now, so that a new plan moves only what it must. `placed` maps model → device indexes."""
+
+    name: str
+    node: str
+    gpus: tuple[int, ...]
+    placed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def needed(self) -> frozenset[int]:
+        """The GPUs that it cannot give up: those of its models, or all of them if it has no model.
+
+        A server without models is kept for the next model (`minServers`), or is still draining.
+        """
+        if not self.placed:
+            return frozenset(self.gpus)
+        return frozenset(gpu for gpus in self.placed.values() for gpu in gpus)
+
+
+@dataclass(frozen=True, slots=True)
 class PoolFacts:
     """One pool: its nodes (already selected), its groups and its limits.
 
@@ -178,7 +198,7 @@ class PoolFacts:
     min_servers: int = 0
     max_servers: int | None = None
     suspended: bool = False
-    current: tuple["CurrentServer", ...] = ()
+    current: tuple[CurrentServer, ...] = ()
     taken: frozenset[str] = frozenset()
     loaded: Mapping[str, frozenset[str]] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
@@ -186,26 +206,6 @@ class PoolFacts:
     max_disruption: int = 250
     placed_bytes: int = PLACED_BYTES
     staying_bytes: int = STAYING_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class CurrentServer:
-    """Where things sit now, so that a new plan moves only what it must. `placed` maps model → device indexes."""
-
-    name: str
-    node: str
-    gpus: tuple[int, ...]
-    placed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-    @property
-    def needed(self) -> frozenset[int]:
-        """The GPUs that it cannot give up: those of its models, or all of them if it has no model.
-
-        A server without models is kept for the next model (`minServers`), or is still draining.
-        """
-        if not self.placed:
-            return frozenset(self.gpus)
-        return frozenset(gpu for gpus in self.placed.values() for gpu in gpus)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,6 +36,9 @@ from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.keys import RenderedKeys
 from argosy.render.workloads import DRAIN_ANNOTATION as DRAIN
 from argosy.render.workloads import HARDWARE_ANNOTATION, Cluster, Images, KubernetesObject, parse_drain
+from argosy.replay.bundle import Bundle
+from argosy.replay.decisions import replayed
+from argosy.replay.folder import BundleFolder, Record, not_recorded, read_bundle
 from argosy.round import DecidedRound
 from argosy.scaling import Decided, Scaling
 from argosy.status.statuses import statuses
@@ -55,6 +59,7 @@ def rounds(
     resources: Store | None = None,
     cache: FakeCache | None = None,
     clock: Callable[[], datetime] = lambda: NOW,
+    record: Record = not_recorded,
 ) -> Reconciler:
     """Return a reconciler, by default of a pool with one model."""
     if resources is None:
@@ -63,7 +68,7 @@ def rounds(
             resources.put(parsed_body(body))
     listener = FakeStatusListener()
     images, offered = Images("a", "b", "c"), Cluster("policy/v1")
-    return Reconciler(resources, cache or observed(), writes, listener, images, offered, clock)
+    return Reconciler(resources, cache or observed(), writes, listener, images, offered, clock, record=record)
 
 
 async def test_statuses_are_written_though_an_object_could_not_be_applied() -> None:
@@ -468,6 +473,34 @@ async def test_a_report_on_a_pool_delays_no_other_pool(monkeypatch: pytest.Monke
         finally:
             go_on.set()
     assert "ServingPool n/p" in writes.statuses
+
+
+def recorded(folder: Path) -> list[Bundle]:
+    """Return the bundles of the pool."""
+    return [read_bundle(path) for path in folder.glob("n_p-2026*")]
+
+
+async def test_a_round_is_recorded_so_that_it_can_be_decided_again(tmp_path: Path) -> None:
+    await rounds(FakeWriter(), record=BundleFolder(tmp_path, "0.1.0").record).reconcile(KEY)
+    (bundle,) = recorded(tmp_path)
+    assert [resource.identity for resource in bundle.snapshot.resources] == ["ServingPool n/p", "InferenceModel n/m"]
+    assert (bundle.now, bundle.drain_period, bundle.error) == (NOW, DRAIN_PERIOD, "")
+    assert replayed(bundle).is_same
+
+
+@pytest.mark.parametrize("fails", ["decide", "conclude"])
+async def test_a_round_that_a_fault_of_ours_ends_is_recorded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fails: str
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("gpu-7")
+
+    monkeypatch.setattr(module, fails, broken)
+    with pytest.raises(KeyError):
+        await rounds(FakeWriter(), record=BundleFolder(tmp_path, "0.1.0").record).reconcile(KEY)
+    (bundle,) = recorded(tmp_path)
+    assert (bundle.error, bundle.decisions) == ("KeyError: 'gpu-7'", None)
+    assert len(bundle.snapshot.resources) == 2
 
 
 async def test_an_api_server_that_does_not_answer_is_no_fault_of_ours() -> None:

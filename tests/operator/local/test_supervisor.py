@@ -20,6 +20,9 @@ from argosy.local.state import StateFolder
 from argosy.local.supervisor import Goal, Supervisor
 from argosy.local.views.rows import Row, ServerRow
 from argosy.reconcile import reconcile
+from argosy.replay.bundle import Bundle
+from argosy.replay.decisions import replayed
+from argosy.replay.folder import BundleFolder, read_bundle
 
 
 @dataclass
@@ -81,6 +84,11 @@ class Shown:
         """Do nothing: nothing is open."""
 
 
+def recorded(folder: Path) -> list[Bundle]:
+    """Return the bundles of a folder, in their order."""
+    return [read_bundle(path) for path in sorted(folder.iterdir())]
+
+
 async def test_a_fault_of_ours_stands_on_the_resources_and_ends_nothing(
     workspace: Workspace, documents: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,8 +110,13 @@ async def test_a_fault_of_ours_stands_on_the_resources_and_ends_nothing(
     monkeypatch.setattr(
         view, "update", lambda rows, *_: (reported.append((fleet.rounds, rows[0].reason)), update(rows))
     )
-    loop: Any = Supervisor(workspace.manifests, state, gpu_node("a"), fleet, view)  # type: ignore[arg-type]
+    record = BundleFolder(tmp_path / "bundles", "0.1.0").record
+    loop: Any = Supervisor(workspace.manifests, state, gpu_node("a"), fleet, view, record=record)  # type: ignore[arg-type]
     assert await loop.run(Goal(once=True, timeout_s=0.2)) == 1
+    first, *others = recorded(tmp_path / "bundles")
+    assert first.error == "KeyError: 'gpu-7'"
+    assert others
+    assert all(replayed(bundle).is_same for bundle in others)
     assert reported[0] == reported[1] == (0, "ReconcileFailed")
     assert fleet.rounds >= 1
     assert reported[-1][1] != "ReconcileFailed"

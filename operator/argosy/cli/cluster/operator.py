@@ -96,6 +96,13 @@ def operator(
     admission_port: Annotated[
         int, typer.Option(help="The port of admission reviews.", min=1, max=65535, rich_help_panel=_ENDPOINTS)
     ] = 9443,
+    bundles: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder for bundles: what the newest rounds saw and decided, for argosy replay. Default: none.",
+            rich_help_panel=_ENDPOINTS,
+        ),
+    ] = None,
     resync: Annotated[float, typer.Option(help="Seconds after which every pool is reconciled again.", min=1)] = 300.0,
     kubeconfig: Annotated[
         Path | None,
@@ -126,7 +133,7 @@ def operator(
         argosy_tensorrt_llm=argosy_tensorrt_llm_image,
     )
     options = Options(
-        images, tuple(namespace or ()), _lease(lease), host, port, resync, kubeconfig, build_priority_class
+        images, tuple(namespace or ()), _lease(lease), host, port, resync, kubeconfig, build_priority_class, bundles
     )
     log_to_stderr()
     gc.set_threshold(*GC_THRESHOLDS)

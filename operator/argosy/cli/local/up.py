@@ -16,6 +16,7 @@ from argosy.local.supervisor import Goal, InvalidManifestsError, Supervisor
 from argosy.local.views.line_view import LineView
 from argosy.local.views.rows import View
 from argosy.local.views.table_view import TableView
+from argosy.replay.folder import Record, bundle_recorder
 
 
 def up(
@@ -25,6 +26,10 @@ def up(
     metrics_port: Annotated[int, typer.Option(help="The port of Prometheus metrics.", min=1, max=65535)] = 8002,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     state: Annotated[Path, typer.Option(help="The folder of cached models, logs and statuses.")] = DEFAULT_STATE,
+    bundles: Annotated[
+        Path | None,
+        typer.Option(help="A folder for bundles: what the newest rounds saw and decided, for argosy replay."),
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Stop once everything is Ready, or cannot be.")] = False,
     timeout: Annotated[float | None, typer.Option(help="With --once: the most seconds to wait.", min=0)] = None,
 ) -> None:
@@ -42,7 +47,7 @@ def up(
     try:
         with folder.locked():
             folder.create()
-            code = asyncio.run(_up(path, folder, Listening(host, ports), Goal(once, timeout)))
+            code = asyncio.run(_up(path, folder, Listening(host, ports), Goal(once, timeout), bundle_recorder(bundles)))
     except (StateInUseError, ListenError, InvalidManifestsError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
@@ -65,10 +70,10 @@ def _wrong_flags(ports: Ports, goal: Goal) -> list[str]:
     return errors
 
 
-async def _up(path: Path, folder: StateFolder, listening: Listening, goal: Goal) -> int:
+async def _up(path: Path, folder: StateFolder, listening: Listening, goal: Goal, record: Record) -> int:
     node = this_machine()
     fleet = LocalFleet(folder, node, listening)
-    return await Supervisor(path, folder, node, fleet, _view(Console())).run(goal)
+    return await Supervisor(path, folder, node, fleet, _view(Console()), record=record).run(goal)
 
 
 def _view(console: Console) -> View:

@@ -32,6 +32,7 @@ from argosy.controller.rounds.inputs import Memory, RoundInputs, moved_members, 
 from argosy.controller.rounds.reservations import Reservations
 from argosy.planning.facts import Refusal
 from argosy.planning.migration.choices import VariantChoice
+from argosy.planning.migration.pool_migration import DRAIN_PERIOD
 from argosy.planning.nodes.device_errors import DeviceErrors
 from argosy.planning.nodes.reservations import next_concession
 from argosy.planning.validation.references import check_names
@@ -47,8 +48,10 @@ from argosy.render.workloads import (
     owners,
     pool_objects,
 )
+from argosy.replay.folder import Record, not_recorded
 from argosy.round import DecidedRound
 from argosy.scaling import Holding, Scaling
+from argosy.snapshot import FleetSnapshot
 from argosy.status.statuses import failed_status
 
 log = logging.getLogger(__name__)
@@ -90,14 +93,17 @@ class Reconciler:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         changed: Callable[[PoolKey], None] = lambda _: None,
         scaling: Scaling | None = None,
+        record: Record = not_recorded,
     ) -> None:
-        """Create a reconciler. `changed` receives the key of each pool that a decision on another pool affects."""
+        """Create a reconciler. `changed` receives the key of each pool that a decision on another pool affects, and
+        `record` what each round saw and decided.
+        """
         self._store, self._cache, self._writer, self._listener = store, cache, writer, listener
         self._images, self._cluster, self._clock = images, cluster, clock
         self._memory: dict[str, Memory] = {}
         self._revision_names = RevisionNames()
         self._deciding = asyncio.Lock()
-        self._reservations, self._changed = Reservations(cache), changed
+        self._reservations, self._changed, self._record = Reservations(cache), changed, record
         self._scaling = scaling or Scaling(lambda key: holding(cache, key), changed, clock)
 
     async def reconcile(self, key: PoolKey) -> datetime | None:
@@ -130,7 +136,7 @@ class Reconciler:
         memory = self._memory.setdefault(key, Memory())
         inputs = RoundInputs(key, declared, view, memory, moved_members(declared, view, self._cache.pool))
         decided = await self._decide(inputs)
-        outcome = await asyncio.to_thread(conclude, decided)
+        outcome = await asyncio.to_thread(self._concluded, key, decided)
         memory.valid = outcome.valid
         memory.device_errors = outcome.cordons[key].errors if key in outcome.cordons else DeviceErrors()
         self._scaling.after(key, outcome)
@@ -170,11 +176,30 @@ class Reconciler:
                 engine_image=self._images.triton_trtllm,
             )
             # On a thread of its own: a decision may take a second where there are a thousand models.
-            decided = await asyncio.to_thread(lambda: decide(snapshot(), self._clock()))
+            decided = await asyncio.to_thread(lambda: self._decided(key, snapshot()))
             if not inputs.is_unreadable:
                 builds = decided.builds.get(key, ())
                 self._mark_changed(self._reservations.decided(key, decided.servers(key), decided.plan, builds))
         return decided
+
+    def _decided(self, key: PoolKey, snapshot: FleetSnapshot) -> DecidedRound:
+        """Return the decisions on a snapshot. Record a fault of Argosy's own, and raise it."""
+        now = self._clock()
+        try:
+            return decide(snapshot, now)
+        except Exception as error:
+            self._record(key, snapshot, now, DRAIN_PERIOD, error)
+            raise
+
+    def _concluded(self, key: PoolKey, decided: DecidedRound) -> Outcome:
+        """Return the outcome of a round and record it, or a fault of Argosy's own, which is raised."""
+        try:
+            outcome = conclude(decided)
+        except Exception as error:
+            self._record(key, decided.snapshot, decided.now, DRAIN_PERIOD, error)
+            raise
+        self._record(key, decided.snapshot, decided.now, DRAIN_PERIOD, outcome)
+        return outcome
 
     async def _carry_out(
         self, inputs: RoundInputs, outcome: Outcome, ejections: Mapping[str, Ejection]

@@ -1,0 +1,39 @@
+"""Decides the round of a bundle again, and compares the decisions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.reconcile import reconcile
+from argosy.replay.bundle import Bundle, described
+from argosy.replay.codec import encoded
+from argosy.replay.differences import Difference, differences
+from argosy.replay.secrets import without_secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A round that was decided again: its decisions, or the error that it ended with, and what differs."""
+
+    decisions: dict[str, Any] | None
+    error: str
+    differences: Sequence[Difference]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the decision is the recorded one."""
+        return not self.differences
+
+
+def replayed(bundle: Bundle) -> Replayed:
+    """Return the same round, decided by this release on the bundle's snapshot."""
+    error, decisions = "", None
+    try:
+        outcome = reconcile(bundle.snapshot, bundle.now, bundle.drain_period)
+    except Exception as fault:  # a round that failed is what some bundles are about
+        error = described(fault)
+    else:
+        decisions = without_secrets(encoded(outcome)).document
+    before = {"error": bundle.error, "decisions": bundle.decisions}
+    after = {"error": error, "decisions": decisions}
+    return Replayed(decisions, error, tuple(differences(before, after)))
