@@ -135,7 +135,7 @@ async def test_a_full_queue_and_a_timeout_in_it_are_distinguished():
     assert (failures[FailureReason.REJECTED], failures[FailureReason.TIMEOUT]) == (1, 1)
 
 
-async def test_an_error_that_the_model_returns_is_counted_unless_the_request_caused_it():
+async def test_an_error_that_the_model_returns_counts_unless_the_request_caused_it():
     bench = await Bench().start()
     for kind in (ErrorKind.INTERNAL, ErrorKind.INVALID_ARG):
         bench.ask("a")
@@ -143,7 +143,7 @@ async def test_an_error_that_the_model_returns_is_counted_unless_the_request_cau
     assert (bench.statistics.success.count, bench.statistics.model_errors) == (2, 1)
 
 
-async def test_errors_that_requests_cause_are_told_from_those_of_the_server():
+async def test_errors_that_requests_cause_have_a_reason_of_their_own():
     bench = await Bench().start()
     for error in (invalid("a shape"), unavailable("it is being unloaded"), internal("a bug")):
         bench.ask("a")
@@ -152,7 +152,7 @@ async def test_errors_that_requests_cause_are_told_from_those_of_the_server():
     assert counts[FailureReason.INVALID] == counts[FailureReason.OTHER] == counts[FailureReason.BACKEND] == 1
 
 
-async def test_an_instance_that_ends_by_itself_is_counted():
+async def test_an_instance_that_ends_by_itself_counts():
     bench = await Bench().start()
     bench.made[0].die()
     await settle()

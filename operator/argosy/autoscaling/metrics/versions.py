@@ -14,7 +14,7 @@ from typing import Final
 
 from .histograms import Histogram
 from .names import Counter, Failure, Gauge, HistogramName, PerSize
-from .version_counts import Executions, VersionSignals
+from .version_counts import Durations, Executions, VersionSignals
 from .windows import Exposed, ModelKey, ModelSeries, ServerWindow
 
 _RESTARTED: Final = tuple(source for counter in (*Counter, *Failure) for source in counter.value)
@@ -115,9 +115,9 @@ def _step(then: ModelSeries, now: ModelSeries, seconds: float) -> VersionSignals
     )
 
 
-def _added(then: ModelSeries, now: ModelSeries, name: HistogramName) -> Histogram | None:
+def _added(then: ModelSeries, now: ModelSeries, name: HistogramName) -> Durations | None:
     before, after = then.histogram(name), now.histogram(name)
-    return None if before is None or after is None or before.bounds != after.bounds else after - before
+    return None if before is None or after is None or before.bounds != after.bounds else Durations.read(after - before)
 
 
 def _executions(then: ModelSeries, now: ModelSeries) -> Iterator[tuple[float, Executions]]:
@@ -130,7 +130,7 @@ def _executions(then: ModelSeries, now: ModelSeries) -> Iterator[tuple[float, Ex
         missing = nan if former else 0.0
         rows, seconds = (_size(now, metric, bound, nan) - _size(then, metric, bound, missing) for metric in PerSize)
         if latter > former and rows > 0 and seconds > 0:
-            yield bound, Executions(latter - former, rows, seconds)
+            yield bound, Executions.read(latter - former, rows, seconds)
 
 
 def _alone(histogram: Histogram) -> Iterator[float]:

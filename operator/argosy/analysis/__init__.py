@@ -1,0 +1,1 @@
+"""What the signals of a candidate prove: evidence since a step began, statistical tests, and the verdict. Pure."""

@@ -1,0 +1,74 @@
+"""The error rate of the candidate: Wald's test between the acceptable and the unacceptable rate."""
+
+from math import sqrt
+from statistics import NormalDist
+from typing import Final
+
+from argosy.analysis.sequential import Decision, RateTest
+from argosy.api.model.rollout.analysis import Analysis
+from argosy.autoscaling.metrics.version_counts import VersionSignals
+from argosy.rollout.verdict import Measurement, Outcome
+
+ERROR_RATE: Final = "errorRate"
+STABLE_FAILS: Final = "the stable revision fails as many requests"
+_MILLIONTHS, _THOUSANDTHS = 1e6, 1e3
+_HIGHEST = 1 - 1e-6
+OUTCOMES: Final = {
+    Decision.ACCEPTABLE: Outcome.SUCCESSFUL,
+    Decision.UNACCEPTABLE: Outcome.FAILED,
+    Decision.OPEN: Outcome.INCONCLUSIVE,
+}
+
+
+def confidence(analysis: Analysis) -> float:
+    """Return the confidence that the spec states, from 0 to 1."""
+    return analysis.confidence / _THOUSANDTHS
+
+
+def error_test(analysis: Analysis) -> RateTest:
+    """Return the test that the spec states."""
+    rates = analysis.error_rate
+    unacceptable = min(rates.unacceptable / _MILLIONTHS, _HIGHEST)
+    return RateTest(min(rates.acceptable / _MILLIONTHS, unacceptable / 2), unacceptable, confidence(analysis))
+
+
+def error_rate(analysis: Analysis, candidate: VersionSignals, stable: VersionSignals) -> Measurement:
+    """Return the measurement of the candidate's errors.
+
+    A candidate that would be convicted is inconclusive while the stable revision fails as many of its requests at the
+    same time: then the cause is elsewhere, and to go back would not help.
+    """
+    test, failed, requests = error_test(analysis), candidate.failed, candidate.requests
+    outcome = OUTCOMES[test.decide(failed, requests)]
+    message = f"{failed:.0f} of {requests:.0f} requests failed"
+    if outcome is Outcome.FAILED and _stable_fails_too(test, candidate, stable):
+        outcome = Outcome.INCONCLUSIVE
+        message += f", and {STABLE_FAILS}: {stable.failed:.0f} of {stable.requests:.0f}"
+    elif outcome is Outcome.INCONCLUSIVE and not failed:
+        message += f"; {test.fewest_samples:.0f} without a failure are needed"
+    return Measurement(
+        ERROR_RATE,
+        failed / requests if requests else None,
+        f"acceptable {test.acceptable:.4%}, unacceptable {test.unacceptable:.4%}",
+        round(requests),
+        f"sequential probability ratio test, confidence {test.confidence:.1%}",
+        outcome,
+        stable.failed / stable.requests if stable.requests else None,
+        message,
+    )
+
+
+def _stable_fails_too(test: RateTest, candidate: VersionSignals, stable: VersionSignals) -> bool:
+    """Return whether the stable revision is as bad by the same test, and the candidate not significantly worse."""
+    if test.decide(stable.failed, stable.requests) is not Decision.UNACCEPTABLE:
+        return False
+    here, there = candidate.failed / candidate.requests, stable.failed / stable.requests
+    both = (candidate.failed + stable.failed) / (candidate.requests + stable.requests)
+    deviation = sqrt(both * (1 - both) * (1 / candidate.requests + 1 / stable.requests))
+    return here - there <= NormalDist().inv_cdf(test.confidence) * deviation
+
+
+def counts_of(measurement: Measurement) -> VersionSignals:
+    """Return the requests and failures that a measurement of the error rate was made from, after a restart."""
+    failed = round((measurement.value or 0.0) * measurement.samples)
+    return VersionSignals(answered=measurement.samples, errors=failed)

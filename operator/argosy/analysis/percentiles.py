@@ -1,0 +1,145 @@
+"""Percentiles of the latency, compared with the stable revision's at equal traffic.
+
+That a percentile is at most `limit` times the stable revision's is a statement on a rate: that no more than so many
+requests take longer than `limit` times the stable revision's percentile. Wald's test decides on that rate, on the
+buckets of histograms. Slow requests come together, in one batch or behind one queue, so each counts by the inverse of
+the design effect: the variance of their number between readings over that of independent requests.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf, sqrt
+from statistics import NormalDist
+from typing import Final
+
+from argosy.analysis.errors import OUTCOMES
+from argosy.analysis.sequential import Decision, RateTest
+from argosy.autoscaling.metrics.version_counts import Durations, VersionSignals
+from argosy.rollout.verdict import Measurement, Outcome
+
+SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+QUEUE_SHARE: Final = "queueShare"
+_EQUAL: Final = 1.5
+"""Traffic is equal where neither has more than that many times the other's."""
+_FEWEST_READINGS: Final = 5
+_EASIEST, _HARDEST = 4, 0.8
+"""The acceptable rate is at most the unacceptable one by the first, and the test is not made if it is more than that
+share of it.
+"""
+_TEST = "sequential probability ratio test of the share above it, confidence {:.1%}"
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The latency of the stable revision at some traffic: requests a second of a server."""
+
+    rate: float
+    latency: Durations
+    queue_delay_s: float = 0.0
+
+
+def baseline(version: VersionSignals) -> Baseline | None:
+    """Return the baseline that a version's signals are; None without requests."""
+    if version.latency is None or not version.seconds:
+        return None
+    return Baseline(version.requests / version.seconds, version.latency, version.queue_delay_s)
+
+
+def comparable(rate: float, baselines: Iterable[Baseline]) -> Baseline | None:
+    """Return the baseline of the most similar traffic, or else of the least among those with more. None if all have
+    less: then the candidate may be slower for its traffic alone.
+    """
+    enough = [one for one in baselines if one.rate * _EQUAL >= rate and one.latency.readings >= _FEWEST_READINGS]
+    equal = [one for one in enough if one.rate <= rate * _EQUAL]
+    if equal:
+        return max(equal, key=lambda one: one.latency.count)
+    return min(enough, key=lambda one: one.rate, default=None)
+
+
+def percentile(
+    name: str, limit: float, confidence: float, candidate: VersionSignals, baselines: Sequence[Baseline]
+) -> Measurement:
+    """Return the measurement of a percentile. `limit`: the largest ratio."""
+    share, own = SHARES[name], baseline(candidate)
+    text, test = f"<= {limit:g} times the stable revision's", _TEST.format(confidence)
+    if own is None or own.latency.readings < _FEWEST_READINGS:
+        outcome = Outcome.INCONCLUSIVE if baselines else None
+        why = "too few requests of the candidate" if baselines else "servers do not measure latencies in histograms"
+        return Measurement(name, None, text, 0, test, outcome, None, why)
+    value, samples = own.latency.histogram.quantile(share), round(own.latency.count)
+    reference = comparable(own.rate, baselines)
+    if reference is None:
+        why = "not compared: the stable revision never had as much traffic since the rollout began"
+        return Measurement(name, value, text, samples, test, None, None, why)
+    stable = reference.latency.histogram.quantile(share)
+    decided, why = _decide(share, limit, confidence, own, reference)
+    message = f"{_text(value)}, {_text(stable)} of the stable revision at {_traffic(own, reference)} traffic{why}"
+    return Measurement(name, value, text, samples, test, decided, stable, message)
+
+
+def _traffic(own: Baseline, reference: Baseline) -> str:
+    return "equal" if reference.rate <= own.rate * _EQUAL else "more"
+
+
+def _text(seconds: float | None) -> str:
+    return "an unknown time" if seconds is None else f"{seconds * 1000:.4g} ms"
+
+
+def _decide(
+    share: float, limit: float, confidence: float, own: Baseline, reference: Baseline
+) -> tuple[Outcome | None, str]:
+    """Return what the durations above `limit` times the percentile prove, and a remark."""
+    low, high = _interval(share, confidence, reference.latency)
+    allowance = 0.0 if reference.rate <= own.rate * _EQUAL else own.queue_delay_s
+    bounds = own.latency.histogram.bounds
+    certain = bisect_left(bounds, limit * high + allowance) if high < inf else len(bounds) - 1
+    possible = bisect_right(bounds, limit * low + allowance) - 1
+    rest = 1 - share
+    usual = _share_above(reference.latency, certain)
+    acceptable = max(rest / _EASIEST, sqrt(usual * rest))
+    if acceptable > _HARDEST * rest:
+        return None, f"; not judged: {usual:.2%} of its requests take longer than the limit, too"
+    test = RateTest(acceptable, rest, confidence)
+    if bounds[certain] < inf and test.decide(*_independent(own.latency, certain)) is Decision.UNACCEPTABLE:
+        return Outcome.FAILED, ""
+    if possible >= 0 and test.decide(*_independent(own.latency, possible)) is Decision.ACCEPTABLE:
+        return Outcome.SUCCESSFUL, ""
+    return OUTCOMES[Decision.OPEN], ""
+
+
+def _interval(share: float, confidence: float, latency: Durations) -> tuple[float, float]:
+    """Return the confidence interval of a percentile, in seconds, by the binomial distribution of its rank."""
+    histogram = latency.histogram
+    index = bisect_left(histogram.counts, share * latency.count)
+    width = NormalDist().inv_cdf(confidence) * sqrt(latency.design_effect(index) * share * (1 - share) / latency.count)
+    low = histogram.quantile(max(share - width, 1 / (2 * latency.count)))
+    high = histogram.quantile(share + width) if share + width < 1 else None
+    return low or 0.0, inf if high is None else high
+
+
+def _share_above(latency: Durations, index: int) -> float:
+    """Return the share of durations above a bound; of none, as if half of one were."""
+    return max(latency.above(index), 0.5) / latency.count
+
+
+def _independent(latency: Durations, index: int) -> tuple[float, float]:
+    """Return how many durations are above a bound, and of how many, as if all were independent."""
+    effect = latency.design_effect(index)
+    return latency.above(index) / effect, latency.count / effect
+
+
+def queue_share(candidate: VersionSignals, stable: VersionSignals) -> Measurement | None:
+    """Return the share of the latency that requests waited for an instance. It is reported, and decides nothing."""
+    shares = [_waiting(version) for version in (candidate, stable)]
+    if shares[0] is None:
+        return None
+    message = "reported only: the one with more traffic waits longer"
+    return Measurement(QUEUE_SHARE, shares[0], stable=shares[1], samples=round(candidate.requests), message=message)
+
+
+def _waiting(version: VersionSignals) -> float | None:
+    latency, queue = version.latency, version.queue
+    if latency is None or queue is None or not latency.histogram.total_s:
+        return None
+    return queue.histogram.total_s / latency.histogram.total_s
