@@ -69,6 +69,9 @@ def percentile(
         return Measurement(name, None, text, 0, test, outcome, None, why)
     value, samples = own.latency.histogram.quantile(share), round(own.latency.count)
     reference = comparable(own.rate, baselines)
+    if reference is None and any(one.latency.readings < _FEWEST_READINGS for one in baselines):
+        why = "too few requests of the stable revision"
+        return Measurement(name, value, text, samples, test, Outcome.INCONCLUSIVE, None, why)
     if reference is None:
         why = "not compared: the stable revision never had as much traffic since the rollout began"
         return Measurement(name, value, text, samples, test, None, None, why)

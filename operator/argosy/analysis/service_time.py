@@ -33,51 +33,68 @@ class _Point:
 
 
 def service_time(
-    limit: float, confidence: float, candidate: VersionSignals, stable: VersionSignals
+    limit: float, confidence: float, candidate: VersionSignals, stable: VersionSignals, earlier: VersionSignals
 ) -> Measurement:
-    """Return the measurement of the candidate's service time. `limit`: the largest ratio.
+    """Return the measurement of the candidate's service time. `limit`: the largest ratio. `earlier`: the stable
+    revision before the analysis, for sizes of batches that it has no longer.
 
     The test decides between the square root of the limit and the limit, so that a candidate that takes as long as the
     stable revision is convicted with a probability of about the third power of 1 - confidence.
     """
-    observed, reference = _points(candidate.executions), _points(stable.executions)
+    observed = _points(candidate.executions)
+    reference = _points({**(stable + earlier).executions, **_sufficient(stable.executions)})
     samples = round(sum(size.count for size in candidate.executions.values()))
     text, test = f"<= {limit:g} times the stable revision's", _TEST.format(confidence)
     if not observed or not reference:
-        missing = "the candidate" if not observed else "the stable revision"
-        outcome = Outcome.INCONCLUSIVE if _is_measured(candidate) or _is_measured(stable) else None
-        why = f"too few executions of {missing}" if outcome else "servers do not measure executions by their rows"
+        outcome, why = _unmeasured(bool(observed), candidate, stable)
         return Measurement(SERVICE_TIME, None, text, samples, test, outcome, None, why)
-    seconds = predicted = variance = predicted_variance = 0.0
-    for point, count in observed:
-        expected = _at([point for point, _ in reference], point.rows)
-        seconds += count * point.seconds
-        variance += count * count * point.variance
-        predicted += count * expected.seconds
-        predicted_variance += count * count * expected.variance
-    ratio = seconds / predicted
-    relative = variance / seconds**2 + predicted_variance / predicted**2
+    there, expected = _compared(observed, [point for point, _ in reference])
+    ratio = there.seconds / expected.seconds
+    relative = there.variance / there.seconds**2 + expected.variance / expected.seconds**2
     decided = MeanTest(log(limit) / 2, log(limit), confidence).decide(log(ratio), relative)
-    number = sum(count for _, count in observed)
     message = (
-        f"{seconds / number:.4g} s an execution, {ratio:.3g} times those of the stable revision with as many rows "
-        f"(standard error {sqrt(relative) * ratio:.2g})"
+        f"{there.seconds:.4g} s an execution of {there.rows:.1f} rows on average, {ratio:.3g} times those of the "
+        f"stable revision with as many rows (standard error {sqrt(relative) * ratio:.2g})"
     )
-    return Measurement(SERVICE_TIME, ratio, text, samples, test, OUTCOMES[decided], predicted / number, message)
+    return Measurement(SERVICE_TIME, ratio, text, samples, test, OUTCOMES[decided], expected.seconds, message)
 
 
-def _is_measured(version: VersionSignals) -> bool:
-    return bool(version.executions)
+def _unmeasured(has_candidate: bool, candidate: VersionSignals, stable: VersionSignals) -> tuple[Outcome | None, str]:
+    """Return what to say where there is nothing to compare: it is inconclusive only if that may change."""
+    if has_candidate and not stable.executions:
+        return None, "not compared: the stable revision executes nothing"
+    if candidate.executions or stable.executions:
+        return Outcome.INCONCLUSIVE, f"too few executions of the {'stable revision' if has_candidate else 'candidate'}"
+    if candidate.answered and stable.answered:
+        return None, "not compared: servers do not measure executions by their rows"
+    return Outcome.INCONCLUSIVE, "no executions yet"
+
+
+def _compared(observed: Sequence[tuple[_Point, float]], curve: Sequence[_Point]) -> tuple[_Point, _Point]:
+    """Return the mean execution of the candidate, and that of the stable revision with as many rows."""
+    number = sum(count for _, count in observed)
+    there = _mean([(point, count / number) for point, count in observed])
+    return there, _mean([(_at(curve, point.rows), count / number) for point, count in observed])
+
+
+def _mean(points: Sequence[tuple[_Point, float]]) -> _Point:
+    return _Point(
+        sum(point.rows * share for point, share in points),
+        sum(point.seconds * share for point, share in points),
+        sum(point.variance * share * share for point, share in points),
+    )
+
+
+def _sufficient(executions: Mapping[float, Executions]) -> dict[float, Executions]:
+    return {bound: size for bound, size in executions.items() if size.readings >= _FEWEST_READINGS}
 
 
 def _points(executions: Mapping[float, Executions]) -> list[tuple[_Point, float]]:
     """Return the mean of each size of batches that enough readings have, by rows, each with its executions."""
-    points = []
-    for size in executions.values():
-        variance = size.variance
-        if variance is not None and size.readings >= _FEWEST_READINGS:
-            mean = _Point(size.rows / size.count, size.seconds / size.count, variance / size.count)
-            points.append((mean, size.count))
+    points = [
+        (_Point(size.rows / size.count, size.seconds / size.count, (size.variance or 0.0) / size.count), size.count)
+        for size in _sufficient(executions).values()
+    ]
     return sorted(points, key=lambda point: point[0].rows)
 
 

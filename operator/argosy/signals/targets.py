@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from argosy.analysis.subjects import AnalysisTargets
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.values.identity import PoolKey
 
@@ -22,7 +23,9 @@ class ScrapeTarget:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A PromQL query of a member's scaling: the resource's name, the query's own, and the text with its variables."""
+    """A PromQL query of a member's scaling or rollout: the resource's name, the query's own, and the text with its
+    variables.
+    """
 
     member: str
     name: str
@@ -48,9 +51,12 @@ class PoolTargets:
 
 
 def measured_pool(
-    key: PoolKey, members: Iterable[InferenceModel | Ensemble], targets: Iterable[ScrapeTarget]
+    key: PoolKey,
+    members: Iterable[InferenceModel | Ensemble],
+    targets: Iterable[ScrapeTarget],
+    analysis: AnalysisTargets | None = None,
 ) -> PoolTargets:
-    """Return a pool with these servers, and the queries that its members name."""
+    """Return a pool with these servers, and the queries that its members name. `analysis`: what its rollouts need."""
     queries: list[Query] = []
     names: dict[str, str] = {}
     for member in members:
@@ -58,4 +64,6 @@ def measured_pool(
         scaling = member.spec.scaling
         declared = scaling.targets.queries if scaling is not None else ()
         queries += [Query(member.name, query.name, query.query) for query in declared]
-    return PoolTargets(key, tuple(targets), tuple(queries), names)
+    analysis = analysis or AnalysisTargets()
+    queries += [Query(member, name, text) for member, name, text in analysis.queries]
+    return PoolTargets(key, tuple(targets), tuple(queries), names, analysis.warm_up_s)

@@ -107,8 +107,8 @@ class VersionSignals:
     """What all servers of one version counted, in `seconds` of all of them together.
 
     Requests that were `answered`, of which `errors` got an error that the model returned, and those that failed by
-    reason. `instances_lost` while they served, and `failed_loads`. The `latency` of requests that succeeded and, of that,
-    the `queue`; None where there is none. `executions` by the largest size of their batches;
+    reason. `instances_lost` while they served, and `failed_loads`. The `latency` of requests that succeeded, and its
+    part in the `queue`; None where there is none. `executions` by the largest size of their batches;
     `queue_delay_s`: the longest time that a batch waits for more requests.
     """
 

@@ -1,0 +1,91 @@
+"""The evidence on a candidate: what was measured since its present analysis began, and earlier baselines."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from argosy.analysis.errors import ERROR_RATE, counts_of
+from argosy.analysis.percentiles import Baseline, baseline
+from argosy.autoscaling.metrics.version_counts import VersionSignals
+from argosy.rollout.state import RolloutState
+from argosy.rollout.verdict import Verdict
+
+MOST_BASELINES = 20
+_NOTHING = VersionSignals()
+_ENOUGH = 20_000
+"""Requests after which a baseline of a revision that serves alone begins again, so that it does not become old."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The evidence of one analysis, by its name (`RolloutState.analysis`; empty while nothing is proven).
+
+    What the versions `stable` and `candidate` counted since it began; `earlier`: what the stable one did before, and
+    its `baselines` at other traffic. `restored`: requests and failures of the candidate that a status has of an
+    operator before this one.
+    """
+
+    analysis: str = ""
+    stable: int | None = None
+    candidate: int | None = None
+    of_stable: VersionSignals = _NOTHING
+    of_candidate: VersionSignals = _NOTHING
+    earlier: VersionSignals = _NOTHING
+    baselines: tuple[Baseline, ...] = ()
+    restored: VersionSignals = _NOTHING
+
+    def add(self, versions: Mapping[int, VersionSignals]) -> "Evidence":
+        """Return the evidence with what the versions counted since the reading before."""
+        none, stable, candidate = _NOTHING, self.of_stable, self.of_candidate
+        if self.stable is not None:
+            stable += versions.get(self.stable, none)
+        if self.candidate is not None:
+            candidate += versions.get(self.candidate, none)
+        added = replace(self, of_stable=stable, of_candidate=candidate)
+        return added._begun() if not self.analysis and stable.requests > _ENOUGH else added
+
+    def follow(self, state: RolloutState) -> "Evidence":
+        """Return the evidence for a state: the same while its analysis is, and else new evidence with the baselines of
+        the stable version.
+        """
+        stable = state.stable.version if state.stable is not None else None
+        candidate = state.candidate.version if state.candidate is not None and state.analysis else None
+        if (self.analysis, self.stable, self.candidate) == (state.analysis, stable, candidate):
+            return self
+        if self.stable is None or self.stable != stable:
+            return Evidence(state.analysis, stable, candidate)
+        return replace(self._begun(), analysis=state.analysis, candidate=candidate)
+
+    def _begun(self) -> "Evidence":
+        """Return new evidence, of which this is the earlier one."""
+        one = baseline(self.of_stable)
+        baselines = (*self.baselines, one)[-MOST_BASELINES:] if one is not None else self.baselines
+        earlier = self.of_stable if not self.analysis else self.earlier + self.of_stable
+        return replace(
+            self,
+            of_stable=VersionSignals(),
+            of_candidate=VersionSignals(),
+            restored=VersionSignals(),
+            earlier=earlier,
+            baselines=baselines,
+        )
+
+    @property
+    def counts(self) -> VersionSignals:
+        """The candidate's requests and failures, those of an operator before this one included."""
+        return self.of_candidate + self.restored
+
+
+def restored(state: RolloutState) -> Evidence:
+    """Return the evidence of a state after a restart: the requests and failures that its verdict has."""
+    evidence = Evidence().follow(state)
+    return replace(evidence, restored=_counts(state.verdict)) if _is_present(state) else evidence
+
+
+def _is_present(state: RolloutState) -> bool:
+    return bool(state.analysis) and state.verdict is not None and state.verdict.analysis == state.analysis
+
+
+def _counts(verdict: Verdict | None) -> VersionSignals:
+    measurements = verdict.measurements if verdict is not None else ()
+    rates = [counts_of(measurement) for measurement in measurements if measurement.name == ERROR_RATE]
+    return rates[0] if rates else VersionSignals()

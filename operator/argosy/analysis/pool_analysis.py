@@ -1,0 +1,108 @@
+"""One reading of a pool: the evidence on each of its candidates grows, and verdicts follow."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from argosy.analysis.errors import ERROR_RATE
+from argosy.analysis.evidence import Evidence, restored
+from argosy.analysis.queries import QueryResults, query_key
+from argosy.analysis.verdicts import verdict
+from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery
+from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.rollout.state import RolloutState
+from argosy.rollout.verdict import Measurement, Outcome, Verdict
+
+REPORT_AGAIN = timedelta(seconds=10)
+"""How long a reported verdict stays while only its numbers change: each report is a write of a status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A member whose versions are read: its resource's name, the state of its rollout, and what its spec asks.
+
+    `least`: the requests that its present step needs. `error`: why its queries are not all known.
+    """
+
+    name: str
+    state: RolloutState
+    analysis: Analysis
+    queries: tuple[AnalysisQuery, ...] = ()
+    least: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAnalysis:
+    """The evidence on a member's candidate, and the verdict as it was last reported. `proven_since`: when its first
+    analysis began.
+    """
+
+    evidence: Evidence = field(default_factory=Evidence)
+    verdict: Verdict | None = None
+    reported_at: datetime | None = None
+    proven_since: datetime | None = None
+
+    @property
+    def requests(self) -> int:
+        """The candidate's requests of which the reported verdict knows."""
+        return _requests(self.verdict)
+
+
+def analyzed(
+    subjects: Mapping[str, Subject], signals: PoolSignals, before: Mapping[str, MemberAnalysis], now: datetime
+) -> dict[str, MemberAnalysis]:
+    """Return the analysis of each subject after a reading, by identity."""
+    return {
+        name: _next(subject, signals, before.get(name) or begun(subject.state), now)
+        for name, subject in subjects.items()
+    }
+
+
+def begun(state: RolloutState) -> MemberAnalysis:
+    """Return the analysis of a member that this operator has not read before."""
+    evidence = restored(state)
+    verdict_ = state.verdict if state.verdict is not None and state.verdict.analysis == evidence.analysis else None
+    return MemberAnalysis(evidence, verdict_)
+
+
+def _next(subject: Subject, signals: PoolSignals, before: MemberAnalysis, now: datetime) -> MemberAnalysis:
+    evidence = before.evidence.follow(subject.state).add(signals.versions.get(subject.name, {}))
+    if not evidence.analysis:
+        return MemberAnalysis(evidence)
+    since = before.proven_since or now
+    warm = now - since >= timedelta(milliseconds=subject.analysis.warm_up)
+    results = _results(subject, signals) if warm else None
+    latest = verdict(subject.analysis, evidence, subject.queries, results, signals.error, subject.error)
+    if _is_due(before, latest, subject.least, now):
+        return MemberAnalysis(evidence, latest, now, since)
+    return MemberAnalysis(evidence, before.verdict, before.reported_at, since)
+
+
+def _results(subject: Subject, signals: PoolSignals) -> QueryResults:
+    keys = {query.name: (subject.name, query_key(query.name)) for query in subject.queries}
+    values, errors = signals.queries, signals.query_errors
+    return QueryResults(
+        {name: values[key] for name, key in keys.items() if key in values},
+        {name: errors[key] for name, key in keys.items() if key in errors},
+    )
+
+
+def _is_due(before: MemberAnalysis, latest: Verdict, least: int, now: datetime) -> bool:
+    """Return whether a verdict is reported: at once if it says something else, or has the requests that were needed."""
+    reported = before.verdict
+    if reported is None or before.reported_at is None or _says(reported) != _says(latest):
+        return True
+    if _requests(reported) < least <= _requests(latest):
+        return True
+    return reported != latest and abs(now - before.reported_at) >= REPORT_AGAIN
+
+
+def _says(reported: Verdict) -> tuple[Outcome, str, str, tuple[tuple[str, Outcome | None], ...]]:
+    parts = tuple((measurement.name, measurement.outcome) for measurement in reported.measurements)
+    return reported.outcome, reported.analysis, reported.reason, parts
+
+
+def _requests(reported: Verdict | None) -> int:
+    measurements: Iterable[Measurement] = reported.measurements if reported is not None else ()
+    return next((measurement.samples for measurement in measurements if measurement.name == ERROR_RATE), 0)

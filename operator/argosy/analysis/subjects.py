@@ -1,0 +1,76 @@
+"""What is read of a pool for its rollouts, and with what each candidate is judged."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from argosy.analysis.pool_analysis import Subject
+from argosy.analysis.queries import missing_template, queries_of, query_key
+from argosy.api import Ensemble, InferenceModel
+from argosy.api.model.rollout.analysis import Analysis, AnalysisTemplate
+from argosy.api.model.rollout.rollout import Rollout
+from argosy.rollout.state import Phase, RolloutState
+
+Member = InferenceModel | Ensemble
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisTargets:
+    """What is read for the rollouts of a pool, by resource name.
+
+    `warm_up_s`: members whose versions are read one by one, with the seconds after a load that are left out. `queries`:
+    the resource's name, the query's own and its text, without variables for versions. `under_way`: whether a candidate
+    is proven, so that the pool is read every second.
+    """
+
+    warm_up_s: Mapping[str, float] = field(default_factory=dict)
+    queries: tuple[tuple[str, str, str], ...] = ()
+    under_way: bool = False
+
+
+def subject(member: Member, state: RolloutState, templates: tuple[AnalysisTemplate, ...]) -> Subject:
+    """Return a member with a rollout as a subject of analysis. `templates`: its pool's."""
+    rollout = member.spec.rollout
+    analysis = rollout.analysis if rollout is not None else Analysis()
+    return Subject(
+        member.name,
+        state,
+        analysis,
+        queries_of(analysis, templates),
+        _least(rollout, state),
+        missing_template(analysis, templates),
+    )
+
+
+def _least(rollout: Rollout | None, state: RolloutState) -> int:
+    """Return the requests that the present step needs."""
+    if rollout is None:
+        return 0
+    least = None
+    if state.phase is Phase.SHADOWING and rollout.shadow is not None:
+        least = rollout.shadow.min_requests
+    elif state.phase is Phase.STEPPING and state.step < len(rollout.steps):
+        least = rollout.steps[state.step].min_requests
+    return least or rollout.analysis.min_requests or 0
+
+
+def analysis_targets(subjects: Iterable[Subject]) -> AnalysisTargets:
+    """Return what is read for these subjects."""
+    every = list(subjects)
+    return AnalysisTargets(
+        {one.name: one.analysis.warm_up / 1000 for one in every},
+        tuple(query for one in every for query in _queries(one)),
+        any(one.state.analysis for one in every),
+    )
+
+
+def _queries(one: Subject) -> Iterator[tuple[str, str, str]]:
+    """Yield the queries of a subject while its candidate is proven."""
+    stable, candidate = one.state.stable, one.state.candidate
+    if not one.state.analysis or candidate is None:
+        return
+    versions = {"$(version)": str(candidate.version), "$(stableVersion)": str(stable.version) if stable else ""}
+    for query in one.queries:
+        text = query.query
+        for variable, version in versions.items():
+            text = text.replace(variable, version)
+        yield one.name, query_key(query.name), text

@@ -1,0 +1,78 @@
+"""The verdict on a candidate: every measurement of its analysis, and what they say together."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from argosy.analysis.errors import confidence, error_rate
+from argosy.analysis.evidence import Evidence
+from argosy.analysis.immediate import immediate_failures
+from argosy.analysis.percentiles import SHARES, baseline, percentile, queue_share
+from argosy.analysis.queries import QueryResults, query_measurements
+from argosy.analysis.service_time import service_time
+from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery
+from argosy.rollout.verdict import Measurement, Outcome, Verdict
+
+NO_EVIDENCE, TEMPLATE = "NoEvidence", "templateRef"
+_ORDER = (Outcome.FAILED, Outcome.ERROR, Outcome.INCONCLUSIVE)
+"""The outcome of which one measurement is enough, the first first."""
+
+
+def verdict(
+    analysis: Analysis,
+    evidence: Evidence,
+    queries: Sequence[AnalysisQuery] = (),
+    results: QueryResults | None = None,
+    error: str = "",
+    missing: str = "",
+) -> Verdict:
+    """Return the verdict on the evidence. `results`: None before the queries are judged. `error`: why not all servers
+    could be read, which is part of the message while there is no verdict. `missing`: why the queries are not complete.
+    """
+    dry_run = {query.name for query in queries if query.dry_run}
+    counted = list(_measured(analysis, evidence))
+    queried = list(query_measurements(queries, results)) if results is not None else []
+    if missing:
+        counted.append(Measurement(TEMPLATE, outcome=Outcome.ERROR, message=missing))
+    deciding = [*counted, *(measurement for measurement in queried if measurement.name not in dry_run)]
+    outcome = together(deciding)
+    if outcome is Outcome.SUCCESSFUL and queries and results is None:
+        outcome = Outcome.INCONCLUSIVE
+    decisive = [measurement for measurement in deciding if measurement.outcome is outcome]
+    reason = "" if outcome is Outcome.SUCCESSFUL else _reason(decisive, {query.name for query in queries})
+    if outcome is not Outcome.FAILED and not evidence.counts.requests:
+        reason = NO_EVIDENCE
+    message = "; ".join(f"{measurement.name}: {measurement.message}" for measurement in decisive)
+    if error and outcome in (Outcome.INCONCLUSIVE, Outcome.ERROR):
+        message = f"{message}; {error}" if message else error
+    return Verdict(outcome, evidence.analysis, reason, message, (*counted, *queried))
+
+
+def _measured(analysis: Analysis, evidence: Evidence) -> Iterator[Measurement]:
+    """Yield what follows from the servers' metrics."""
+    candidate, stable, sure = evidence.of_candidate, evidence.of_stable, confidence(analysis)
+    yield from immediate_failures(candidate, stable)
+    yield error_rate(analysis, evidence.counts, stable)
+    limits = analysis.latency
+    if limits.service_time is not None:
+        yield service_time(limits.service_time, sure, candidate, stable, evidence.earlier)
+    baselines = [*evidence.baselines, *([one] if (one := baseline(stable)) is not None else [])]
+    for name in SHARES:
+        limit = getattr(limits, name)
+        if limit is not None:
+            yield percentile(name, limit, sure, candidate, baselines)
+    share = queue_share(candidate, stable)
+    if share is not None:
+        yield share
+
+
+def together(measurements: Iterable[Measurement]) -> Outcome:
+    """Return what measurements say together. One without an outcome decides nothing."""
+    outcomes = {measurement.outcome for measurement in measurements}
+    return next((outcome for outcome in _ORDER if outcome in outcomes), Outcome.SUCCESSFUL)
+
+
+def _reason(decisive: Sequence[Measurement], queries: set[str]) -> str:
+    """Return the first measurement that decided, as one word."""
+    if not decisive:
+        return ""
+    name = decisive[0].name
+    return "Query" if name in queries else name[0].upper() + name[1:]

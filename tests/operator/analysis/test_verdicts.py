@@ -1,0 +1,228 @@
+"""Verdicts: what measurements say together, failures that need no statistics, queries, restarts."""
+
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.operator.analysis.versions import answered, total
+
+from argosy.analysis.evidence import Evidence, restored
+from argosy.analysis.pool_analysis import REPORT_AGAIN, MemberAnalysis, Subject, analyzed, begun
+from argosy.analysis.queries import QueryResults, missing_template, queries_of
+from argosy.analysis.verdicts import NO_EVIDENCE, verdict
+from argosy.api.model.rollout.analysis import Analysis, AnalysisTemplate
+from argosy.autoscaling.metrics.names import Failure
+from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.autoscaling.metrics.version_counts import VersionSignals
+from argosy.rollout.state import Phase, Revision, RolloutState
+from argosy.rollout.statuses import from_status, to_status
+from argosy.rollout.verdict import Outcome, Verdict
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+ANALYSIS = Analysis()
+STEPPING = RolloutState(
+    Phase.STEPPING, NOW, stable=Revision("one", 1), candidate=Revision("two", 2), number=3, step=1, observed_at=NOW
+)
+BEGUN = Evidence().follow(STEPPING)
+
+
+def judged(candidate: VersionSignals, stable: VersionSignals | None = None, analysis: Analysis = ANALYSIS) -> Verdict:
+    return verdict(analysis, BEGUN.add({1: stable or answered(10_000), 2: candidate}))
+
+
+def test_errors_convict_clear_or_prove_nothing():
+    convicted = judged(answered(100, 3))
+    assert (convicted.outcome, convicted.reason) == (Outcome.FAILED, "ErrorRate")
+    assert convicted.message == "errorRate: 3 of 100 requests failed"
+    rate = convicted.measurements[0]
+    assert (rate.value, rate.samples, rate.outcome) == (0.03, 100, Outcome.FAILED)
+    assert judged(answered(400)).outcome is Outcome.SUCCESSFUL
+    early = judged(answered(100))
+    assert early.outcome is Outcome.INCONCLUSIVE
+    assert "325 without a failure are needed" in early.message
+
+
+def test_failures_of_clients_and_of_load_are_not_the_candidates():
+    others = dict.fromkeys((Failure.CANCELED, Failure.INVALID, Failure.REJECTED, Failure.TIMED_OUT, Failure.OTHER), 50)
+    assert judged(VersionSignals(1.0, 400, failures=others)).outcome is Outcome.SUCCESSFUL
+    assert judged(VersionSignals(1.0, 400, failures={Failure.BACKEND: 8})).outcome is Outcome.FAILED
+
+
+def test_a_candidate_that_fails_no_more_than_the_stable_revision_is_not_convicted():
+    verdict_ = judged(answered(100, 3), answered(2000, 50))
+    assert verdict_.outcome is Outcome.INCONCLUSIVE
+    assert "the stable revision fails as many requests: 50 of 2000" in verdict_.message
+    assert judged(answered(100, 30), answered(2000, 50)).outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        (VersionSignals(instances_lost=1), "InstancesLost"),
+        (VersionSignals(failures={Failure.OUT_OF_MEMORY: 1}), "OutOfMemory"),
+        (VersionSignals(failed_loads=1), "FailedLoads"),
+    ],
+)
+def test_one_failure_is_enough_unless_the_stable_revision_has_it_too(failure, reason):
+    convicted = judged(failure)
+    assert (convicted.outcome, convicted.reason) == (Outcome.FAILED, reason)
+    assert judged(failure, failure).outcome is not Outcome.FAILED
+
+
+def test_without_requests_there_is_no_evidence():
+    silent = verdict(ANALYSIS, BEGUN, error="1 of 2 servers cannot be measured")
+    assert (silent.outcome, silent.reason) == (Outcome.INCONCLUSIVE, NO_EVIDENCE)
+    assert "cannot be measured" in silent.message
+
+
+QUERIES = Analysis.model_validate(
+    {
+        "queries": [
+            {"name": "hits", "query": "x", "successCondition": "result > 0.9"},
+            {"name": "slow", "query": "y", "failureCondition": "result > 3", "successCondition": "result < 1"},
+            {"name": "trial", "query": "z", "failureCondition": "result > 0", "dryRun": True},
+        ]
+    }
+)
+CLEAR = BEGUN.add({1: answered(10_000), 2: answered(400)})
+
+
+@pytest.mark.parametrize(
+    ("hits", "slow", "outcome", "reason"),
+    [
+        (0.95, 0.5, Outcome.SUCCESSFUL, ""),
+        (0.95, 2, Outcome.INCONCLUSIVE, "Query"),
+        (0.95, 4, Outcome.FAILED, "Query"),
+        (0.8, 0.5, Outcome.FAILED, "Query"),
+        (None, 0.5, Outcome.ERROR, "Query"),
+        (None, 4, Outcome.FAILED, "Query"),
+    ],
+)
+def test_queries_are_judged_by_their_conditions(hits, slow, outcome, reason):
+    values = {"slow": slow, "trial": 5.0} | ({"hits": hits} if hits is not None else {})
+    results = QueryResults(values, {} if hits is not None else {"hits": "it answers 3 values where one is needed"})
+    verdict_ = verdict(QUERIES, CLEAR, QUERIES.queries, results)
+    assert (verdict_.outcome, verdict_.reason) == (outcome, reason)
+    trial = verdict_.measurements[-1]
+    assert (trial.name, trial.outcome, trial.test) == ("trial", Outcome.FAILED, "query, dry run")
+    if outcome is Outcome.ERROR:
+        assert "it answers 3 values" in verdict_.message
+
+
+def test_queries_that_are_not_judged_yet_clear_nothing():
+    assert verdict(QUERIES, CLEAR, QUERIES.queries, None).outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_template_adds_its_queries_and_a_missing_one_is_an_error():
+    template = AnalysisTemplate.model_validate(
+        {"name": "usual", "queries": [{"name": name, "query": "t", "successCondition": "result < 1"} for name in "ab"]}
+    )
+    own = {"name": "a", "query": "own", "successCondition": "result < 2"}
+    analysis = Analysis.model_validate({"queries": [own], "templateRef": {"name": "usual"}})
+    assert [(query.name, query.query) for query in queries_of(analysis, [template])] == [("a", "own"), ("b", "t")]
+    assert missing_template(analysis, [template]) == ""
+    missing = missing_template(analysis, [])
+    assert "templateRef 'usual'" in missing
+    verdict_ = verdict(analysis, CLEAR, missing=missing)
+    assert (verdict_.outcome, verdict_.reason) == (Outcome.ERROR, "TemplateRef")
+
+
+readings = st.lists(st.builds(answered, st.integers(0, 200), st.integers(0, 3)), max_size=8)
+ORDER = [Outcome.SUCCESSFUL, Outcome.INCONCLUSIVE, Outcome.FAILED]
+
+
+def grown(candidate: list[VersionSignals], stable: list[VersionSignals]) -> Verdict:
+    evidence = BEGUN
+    for reading in candidate:
+        evidence = evidence.add({2: reading})
+    for reading in stable:
+        evidence = evidence.add({1: reading})
+    return verdict(ANALYSIS, evidence)
+
+
+@given(readings, readings, st.randoms())
+def test_the_order_of_readings_does_not_matter(candidate, stable, chance: random.Random):
+    shuffled = chance.sample(candidate, len(candidate)), chance.sample(stable, len(stable))
+    assert grown(*shuffled) == grown(candidate, stable)
+
+
+@given(readings, readings, st.integers(1, 5))
+def test_more_failures_never_make_a_better_verdict(candidate, stable, more):
+    worse = [*candidate, answered(more, more)]
+    assert ORDER.index(grown(worse, stable).outcome) >= ORDER.index(grown(candidate, stable).outcome)
+
+
+@given(readings, readings)
+def test_an_operator_that_starts_again_in_the_middle_loses_no_conviction(before, after):
+    """Every reading before the restart is in the status; a conviction that was reached stays one."""
+    evidence = BEGUN.add({2: total(*before)})
+    reached = verdict(ANALYSIS, evidence)
+    status = to_status(replace(STEPPING, verdict=reached))
+    again = from_status(status)
+    assert again is not None
+    continued = restored(again).add({2: total(*after)})
+    assert continued.counts.requests == total(*before, *after).requests
+    assert continued.counts.failed == total(*before, *after).failed
+    if reached.outcome is Outcome.FAILED:
+        assert begun(again).verdict == reached
+        assert verdict(ANALYSIS, restored(again)).outcome is Outcome.FAILED
+
+
+def test_evidence_begins_with_each_analysis_and_keeps_the_stable_revisions_baseline():
+    evidence = BEGUN.add({1: answered(1000), 2: answered(50, 1)})
+    assert evidence.follow(STEPPING) is evidence
+    following = evidence.follow(replace(STEPPING, step=2))
+    assert (following.counts.requests, following.of_stable.requests) == (0, 0)
+    assert following.earlier.requests == 1000
+    assert evidence.follow(replace(STEPPING, stable=Revision("new", 4))).earlier.requests == 0
+
+
+MEMBER = Subject("model", STEPPING, ANALYSIS)
+
+
+def signals(candidate: VersionSignals, **others) -> PoolSignals:
+    return PoolSignals(versions={"model": {1: answered(1000), 2: candidate}}, **others)
+
+
+def read(before: dict[str, MemberAnalysis], candidate: VersionSignals, seconds: float) -> dict[str, MemberAnalysis]:
+    return analyzed({"id": MEMBER}, signals(candidate), before, NOW + timedelta(seconds=seconds))
+
+
+def test_a_verdict_is_reported_at_once_if_it_changes_and_else_seldom():
+    one = read({}, answered(10), 0)
+    two = read(one, answered(10), 1)
+    assert two["id"].verdict is one["id"].verdict
+    later = read(two, answered(10), REPORT_AGAIN.total_seconds())
+    assert later["id"].requests == 30
+    convicted = read(later, answered(10, 10), 11)["id"].verdict
+    assert convicted is not None
+    assert convicted.outcome is Outcome.FAILED
+
+
+def test_the_requests_that_a_step_needs_are_reported_at_once():
+    member = replace(MEMBER, least=25)
+    memory: dict[str, MemberAnalysis] = {}
+    for second in range(3):
+        memory = analyzed({"id": member}, signals(answered(10)), memory, NOW + timedelta(seconds=second))
+    assert memory["id"].requests == 30
+
+
+def test_queries_are_judged_after_the_warm_up():
+    member = replace(MEMBER, analysis=QUERIES, queries=QUERIES.queries)
+    values = {("model", f"rollout/{name}"): 4.0 for name in ("hits", "slow", "trial")}
+    early = analyzed({"id": member}, signals(answered(10), queries=values), {}, NOW)
+    assert early["id"].verdict.outcome is Outcome.INCONCLUSIVE
+    late = analyzed({"id": member}, signals(answered(10), queries=values), early, NOW + timedelta(seconds=30))
+    assert (late["id"].verdict.outcome, late["id"].verdict.reason) == (Outcome.FAILED, "Query")
+
+
+def test_a_member_at_rest_has_a_baseline_and_no_verdict():
+    at_rest = replace(STEPPING, phase=Phase.STABLE, candidate=None)
+    memory = analyzed({"id": replace(MEMBER, state=at_rest)}, signals(answered(5)), {}, NOW)
+    assert memory["id"].verdict is None
+    assert memory["id"].evidence.of_stable.requests == 1000
+    begins = analyzed({"id": MEMBER}, signals(answered(5)), memory, NOW)
+    assert begins["id"].evidence.earlier.requests == 1000
