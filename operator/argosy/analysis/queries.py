@@ -34,10 +34,10 @@ def queries_of(analysis: Analysis, templates: Iterable[AnalysisTemplate]) -> tup
 def missing_template(analysis: Analysis, templates: Iterable[AnalysisTemplate]) -> str:
     """Return why the template that a spec names is not applied; empty if it is."""
     named = analysis.template_ref.name if analysis.template_ref is not None else None
-    known = [template.name for template in templates]
-    if named is None or named in known:
+    declared = [template.name for template in templates]
+    if named is None or named in declared:
         return ""
-    there = ", ".join(known) or "none"
+    there = ", ".join(declared) or "none"
     return f"analysis.templateRef {named!r} is not in the pool's spec.analysisTemplates (there: {there})"
 
 

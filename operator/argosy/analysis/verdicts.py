@@ -28,11 +28,11 @@ def verdict(
     could be read, which is part of the message while there is no verdict. `missing`: why the queries are not complete.
     """
     dry_run = {query.name for query in queries if query.dry_run}
-    counted = list(_measured(analysis, evidence))
+    measured = list(_measured(analysis, evidence))
     queried = list(query_measurements(queries, results)) if results is not None else []
     if missing:
-        counted.append(Measurement(TEMPLATE, outcome=Outcome.ERROR, message=missing))
-    deciding = [*counted, *(measurement for measurement in queried if measurement.name not in dry_run)]
+        measured.append(Measurement(TEMPLATE, outcome=Outcome.ERROR, message=missing))
+    deciding = [*measured, *(measurement for measurement in queried if measurement.name not in dry_run)]
     outcome = together(deciding)
     if outcome is Outcome.SUCCESSFUL and queries and results is None:
         outcome = Outcome.INCONCLUSIVE
@@ -43,7 +43,7 @@ def verdict(
     message = "; ".join(f"{measurement.name}: {measurement.message}" for measurement in decisive)
     if error and outcome in (Outcome.INCONCLUSIVE, Outcome.ERROR):
         message = f"{message}; {error}" if message else error
-    return Verdict(outcome, evidence.analysis, reason, message, (*counted, *queried))
+    return Verdict(outcome, evidence.analysis, reason, message, (*measured, *queried))
 
 
 def _measured(analysis: Analysis, evidence: Evidence) -> Iterator[Measurement]:

@@ -171,7 +171,7 @@ def test_an_operator_that_starts_again_in_the_middle_loses_no_conviction(before,
         assert verdict(ANALYSIS, restored(again)).outcome is Outcome.FAILED
 
 
-def test_evidence_begins_with_each_analysis_and_keeps_the_stable_revisions_baseline():
+def test_evidence_begins_with_each_analysis_and_keeps_the_baseline():
     evidence = BEGUN.add({1: answered(1000), 2: answered(50, 1)})
     assert evidence.follow(STEPPING) is evidence
     following = evidence.follow(replace(STEPPING, step=2))
@@ -215,8 +215,8 @@ def test_queries_are_judged_after_the_warm_up():
     values = {("model", f"rollout/{name}"): 4.0 for name in ("hits", "slow", "trial")}
     early = analyzed({"id": member}, signals(answered(10), queries=values), {}, NOW)
     assert early["id"].verdict.outcome is Outcome.INCONCLUSIVE
-    late = analyzed({"id": member}, signals(answered(10), queries=values), early, NOW + timedelta(seconds=30))
-    assert (late["id"].verdict.outcome, late["id"].verdict.reason) == (Outcome.FAILED, "Query")
+    warm = analyzed({"id": member}, signals(answered(10), queries=values), early, NOW + timedelta(seconds=30))
+    assert (warm["id"].verdict.outcome, warm["id"].verdict.reason) == (Outcome.FAILED, "Query")
 
 
 def test_a_member_at_rest_has_a_baseline_and_no_verdict():

@@ -170,18 +170,18 @@ def test_the_order_of_readings_does_not_matter(readings: list[VersionSignals], c
 
 
 def numbers(signals: VersionSignals) -> dict[str, float]:
-    """Return every number of the signals, by its place."""
+    """Return every number of the signals, by its path."""
 
-    def flat(value: object, place: str) -> Iterator[tuple[str, float]]:
+    def flat(value: object, path: str) -> Iterator[tuple[str, float]]:
         if is_dataclass(value):
             value = {field.name: getattr(value, field.name) for field in fields(value)}
         if isinstance(value, tuple):
             value = dict(enumerate(value))
         if isinstance(value, dict):
             for name, part in value.items():
-                yield from flat(part, f"{place}/{name}")
+                yield from flat(part, f"{path}/{name}")
         elif value is not None:
-            yield place, float(value)
+            yield path, float(value)
 
     return dict(flat(signals, ""))
 
