@@ -131,7 +131,7 @@ class VersionSignals:
     @property
     def requests(self) -> float:
         """Requests that the version answered or failed."""
-        return self.answered + sum(self.failures.get(reason, 0.0) for reason in OWN_FAILURES)
+        return max(self.answered, self.errors) + sum(self.failures.get(reason, 0.0) for reason in OWN_FAILURES)
 
     def __add__(self, other: "VersionSignals") -> "VersionSignals":
         """Return what both counted."""
