@@ -22,7 +22,9 @@ from e2e.parts import podprocesses
 
 pytestmark = pytest.mark.timeout(900)
 
-STAGE, CROWD, LOW, HIGH = (f"inferencemodel/{name}" for name in ("stage", "crowd", "low", "high"))
+STAGE, CROWD, LOW, HIGH, SEPARATE = (f"inferencemodel/{name}" for name in ("stage", "crowd", "low", "high", "separate"))
+ALONE = {"footprint": {"gpus": 1}, "instanceGroups": [{"kind": "KIND_MODEL", "count": 1}]}
+"""A GPU for each replica. KIND_MODEL leaves it to the model which device it uses, here none."""
 BUSY_S = 0.1
 """How long an execution takes: a replica with one instance answers ten requests a second."""
 SOON = {"scaleDown": {"stabilizationWindow": "10s"}}
@@ -149,9 +151,7 @@ def three_gpus(cluster: Cluster) -> Iterator[None]:
 
 @pytest.mark.usefixtures("blind", "three_gpus")
 def test_two_models_compete_for_the_last_gpu(namespace: Namespace, loads: Loads, storage: str) -> None:
-    # KIND_MODEL leaves it to the model which device it uses, here none.
-    group = {"kind": "KIND_MODEL", "count": 1}
-    alone = {"footprint": {"gpus": 1}, "instanceGroups": [group], "maxReplicas": 3}
+    alone = {**ALONE, "maxReplicas": 3}
     namespace.apply(
         pool("contested", maxGpusPerServer=1),
         scaled("low", "contested", storage, **alone),
@@ -169,6 +169,40 @@ def test_two_models_compete_for_the_last_gpu(namespace: Namespace, loads: Loads,
     assert scaling(namespace, LOW)["replicas"] == namespace.status(LOW)["replicas"] == 1
     assert (loads.end(LOW).failed, loads.end(HIGH).failed) == ([], [])
     namespace("delete", LOW, HIGH, "servingpool/contested")
+
+
+@pytest.mark.usefixtures("three_gpus")
+def test_the_service_leads_to_the_variant_that_the_load_asks_for(
+    namespace: Namespace, loads: Loads, storage: str
+) -> None:
+    variants = [{"name": "few", "maxConcurrency": 2}, {"name": "many"}]
+    routed = {"variants": variants, "routing": {"placement": "Separate"}, **ALONE}
+    namespace.apply(
+        pool("regimes", maxGpusPerServer=1), version_model("separate", "regimes", storage, work_s=BUSY_S, **routed)
+    )
+    namespace.ready(SEPARATE)
+    assert len(namespace.server_pods("regimes")) == 2
+    loads.begin(SEPARATE, 8)
+    namespace.until("the variant for many", lambda: _regime(namespace) == "many")
+    namespace.until("its servers alone", lambda: _endpoints(namespace, "separate") == ["many"])
+    assert loads.end(SEPARATE).failed == []
+    namespace.until("the variant for few", lambda: _regime(namespace) == "few")
+    namespace.until("its servers alone", lambda: _endpoints(namespace, "separate") == ["few"])
+    namespace("delete", SEPARATE, "servingpool/regimes")
+
+
+def _regime(namespace: Namespace) -> str:
+    return str(namespace.status(SEPARATE)["regime"]["variant"])
+
+
+def _endpoints(namespace: Namespace, service: str) -> list[str]:
+    """Return the variants whose Services lead to the same Pods as a model's."""
+    return [name for name in ("few", "many") if _pods(namespace, service) & _pods(namespace, f"{service}--{name}")]
+
+
+def _pods(namespace: Namespace, service: str) -> set[str]:
+    slices = namespace.read("endpointslices", f"--selector=kubernetes.io/service-name={service}")["items"]
+    return {str(end["targetRef"]["name"]) for one in slices for end in one["endpoints"] or ()}
 
 
 def test_without_prometheus_nothing_goes_down_and_the_status_says_so(namespace: Namespace, blind: int) -> None:
