@@ -20,6 +20,7 @@ from .repository.preparing import Preparer
 from .repository.records import ModelRecord
 from .repository.registry import Registry
 from .repository.serving.served import ServedModel
+from .repository.serving.version import ServedVersion
 from .telemetry.argosy_families import argosy_families, device_families
 from .telemetry.custom import CustomMetrics
 from .telemetry.exposition import Family
@@ -214,17 +215,25 @@ class DataPlane:
 
     def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission:
         self.requests += 1
-        served = self.registry.find(request.model_name, request.model_version)
+        served = self.registry.route(request)
         if single and served.decoupled:
             raise DecoupledModelError
         if not self._accepting:
             raise unavailable("Server is stopping, scheduler for model has stopped accepting new inference requests")
         return served.submit(request, deliver)
 
-    def submit_call(self, request: InferRequest, deliver: Deliver) -> Submission:
-        """Start a request of a running model, also while requests of clients are refused. Otherwise as `submit`."""
+    def pin(self, requests: Sequence[InferRequest]) -> None:
+        first = requests[0]
+        record = self.registry.records.get(first.model_name)
+        if not first.model_version and record is not None and record.split is not None:
+            version = str(self.registry.route(first).version)
+            for request in requests:
+                request.model_version = version
+
+    def route_call(self, request: InferRequest) -> ServedVersion:
+        """Return the version that answers a request of a running model. Raises ServingError."""
         self.requests += 1
-        return self.registry.find(request.model_name, request.model_version).submit(request, deliver)
+        return self.registry.route(request)
 
     def log_settings(self) -> dict[str, Setting]:
         return self._log_settings.values()
@@ -264,17 +273,18 @@ class ModelCalls:
 
     def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> Submission:
         """Start a request. Raises ServingError, with Triton's messages for models, where it may not enter."""
-        name, version = request.model_name, request.model_version
-        if not self._is_ready(name, version):
-            raise unavailable(f"Failed for execute the inference request. Model '{name}' is not ready.")
-        policy = self._plane.model_config(name, version).model_transaction_policy
-        if policy.decoupled and not decoupled:
+        name = request.model_name
+        try:
+            served = self._plane.route_call(request)
+        except ServingError:
+            raise unavailable(f"Failed for execute the inference request. Model '{name}' is not ready.") from None
+        if served.decoupled and not decoupled:
             raise unsupported(
                 f"Model {name} is using the decoupled. The current BLS request call doesn't support models using the "
                 "decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' "
                 "calls for decoupled models.'"
             )
-        return self._plane.submit_call(request, deliver)
+        return served.submit(request, deliver)
 
     async def do(self, what: ServerCall, owner: int) -> bool | float | None:
         """Load, unload, log, or change or look something up, as a client would. Raises ServingError."""

@@ -17,6 +17,16 @@ from .tensors import Array, Data, Tensor, TensorSpec, raw_tensor
 Parameter = str | int | bool | float
 
 
+class Origin(Protocol):
+    """What a client sent with a request in addition to it. Models do not see it; a version may be chosen by it."""
+
+    def header(self, name: str) -> str | None:
+        """Return a header (over gRPC: metadata) by its lower-case name, None where there is none."""
+
+    def field(self, name: str) -> Parameter | None:
+        """Return a field of the body that is no parameter of the request, None where there is none."""
+
+
 class RequestTemplate:
     """What equal requests have in common: everything but id and data. Compared by identity, never changed.
 
@@ -79,7 +89,8 @@ class InferRequest:
     `model_version` is "" where the version policy decides. `requested_outputs` empty means all of them.
     `timeout_us` 0 and `priority` 0 mean the model's defaults. `sequence_id` 0 or "" means no sequence.
     `template` and `raw` are None for a request without a template; of one that has it only the inputs may be replaced,
-    after which it has none. `device_outputs` are outputs that the caller accepts in a device's memory.
+    after which it has none. `device_outputs` are outputs that the caller accepts in a device's memory. `origin` is
+    None where no client sent the request.
     """
 
     __slots__ = (
@@ -88,6 +99,7 @@ class InferRequest:
         "id",
         "model_name",
         "model_version",
+        "origin",
         "parameters",
         "priority",
         "raw",
@@ -130,6 +142,7 @@ class InferRequest:
         self.template = template
         self.raw = raw
         self.device_outputs = device_outputs
+        self.origin: Origin | None = None
 
     @property
     def inputs(self) -> dict[str, Tensor]:
@@ -273,6 +286,7 @@ __all__ = [
     "Deliver",
     "InferRequest",
     "InferResponse",
+    "Origin",
     "Parameter",
     "RequestTemplate",
     "ResponseTemplate",

@@ -14,7 +14,8 @@ from argosy_runtime.telemetry.log_settings import Setting
 class DataPlane(Protocol):
     """Everything that a client can request of a server. Every method raises ServingError where it cannot answer.
 
-    A version "" means the one that the version policy decides.
+    A version "" means the one that the model's `version_traffic` or its version policy decides: requests are divided by
+    weight, everything else is about the version with the highest weight.
     """
 
     def live(self) -> bool:
@@ -57,6 +58,12 @@ class DataPlane(Protocol):
 
         Raises ServingError where the request may not enter; DecoupledModelError where it must be answered once
         (`single`) and its model answers any number of times.
+        """
+
+    def pin(self, requests: Sequence[InferRequest]) -> None:
+        """Have one version answer requests that are one request to their client, where versions share the traffic.
+
+        Raises ServingError where none can answer.
         """
 
     def log_settings(self) -> dict[str, Setting]:

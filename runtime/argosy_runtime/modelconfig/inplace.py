@@ -2,7 +2,8 @@
 
 `instance_group`: new instances are loaded next to the others; removed ones finish their batch and are released.
 `dynamic_batching`: the queue continues with the new rules. `max_batch_size`: can be lowered, and raised up to the
-loaded value. `version_policy` only selects versions. Instances read all other fields while they load.
+loaded value. `version_policy` only selects versions, and the parameter `version_traffic` only divides requests among
+them. Instances read all other fields while they load.
 """
 
 from collections import Counter
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from .instances import InstancePlacement
+from .parameters.traffic import PARAMETER as TRAFFIC
 
 CHANGEABLE = ("version_policy", "instance_group", "dynamic_batching", "max_batch_size")
 
@@ -23,6 +25,7 @@ def loaded_part(config: ModelConfig) -> ModelConfig:
         # Sequences have slots in the batch, so its size is theirs.
         if name != "max_batch_size" or not config.HasField("sequence_batching"):
             part.ClearField(name)
+    part.parameters.pop(TRAFFIC, None)
     return part
 
 
@@ -47,6 +50,9 @@ def completed_like(declared: ModelConfig, completed: ModelConfig, desired: Model
     result = ModelConfig()
     result.CopyFrom(completed)
     result.version_policy.CopyFrom(desired.version_policy)
+    result.parameters.pop(TRAFFIC, None)
+    if TRAFFIC in desired.parameters:
+        result.parameters[TRAFFIC].CopyFrom(desired.parameters[TRAFFIC])
     if desired.instance_group != declared.instance_group:
         del result.instance_group[:]
         result.instance_group.extend(desired.instance_group)

@@ -8,8 +8,9 @@ from tritonclient.grpc.model_config_pb2 import ModelInput, ModelOutput
 
 from argosy_runtime.errors import invalid
 from argosy_runtime.modelconfig.datatypes import v2_name
+from argosy_runtime.scheduling.traffic.split import TrafficSplit
 from argosy_runtime.telemetry.exposition import Labels
-from argosy_runtime.telemetry.series import InService, ModelSeries
+from argosy_runtime.telemetry.series import InService, ModelSeries, VersionShare
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .records import ModelRecord, State
@@ -99,11 +100,19 @@ def series(records: Iterable[ModelRecord]) -> list[ModelSeries]:
             version_record.served.statistics if version_record.served is not None else ModelStatistics(),
             version_record.failed_loads,
             _in_service(version_record.served) if version_record.served is not None else None,
+            _share(record.split, number),
         )
         for record in records
         for number, version_record in sorted(record.versions.items())
         if version_record.served is not None or version_record.failed_loads
     ]
+
+
+def _share(split: TrafficSplit | None, version: int) -> VersionShare | None:
+    if split is None:
+        return None
+    routed = {by.value: counts.get(version, 0) for by, counts in split.routed.items()}
+    return VersionShare(split.weight(version), routed)
 
 
 def _in_service(served: ServedVersion) -> InService:

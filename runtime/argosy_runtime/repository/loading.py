@@ -191,6 +191,7 @@ class Loader:
 
 def _adopt(record: ModelRecord, model: PreparedModel, override: str | None) -> None:
     record.prepared, record.folder, record.override = model, model.folder, override
+    record.divide()
     for version, prepared in model.versions.items():
         record.versions[version].without_effect = unsupported.without_effect(prepared.config)
 

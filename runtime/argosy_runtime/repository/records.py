@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from argosy_runtime.errors import ServingError, invalid, not_found, unavailable
+from argosy_runtime.messages import InferRequest
+from argosy_runtime.modelconfig.parameters.traffic import VersionTraffic
 from argosy_runtime.modelconfig.versions import number_of
+from argosy_runtime.scheduling.traffic.split import TrafficSplit
 
 from .folders.layout import ModelFolder
 from .preparing import LoadedRevision, PreparedModel
@@ -72,18 +75,31 @@ class VersionRecord:
         return "" if self.served is None else self.served.caution or self.without_effect
 
 
+@dataclass(frozen=True, slots=True)
+class DeclaredTraffic:
+    """The division of requests that a load or an unload declares. `number`: greater of those that came later."""
+
+    number: int
+    traffic: VersionTraffic | None
+
+
 @dataclass(slots=True)
 class ModelRecord:
     """One model that was ever loaded; `requested`: by its own name, not as a step of an ensemble.
 
     `prepared`, `folder` and `override` are those of the serving versions, or of an ensemble that waits for its
     steps. A load or unload holds `lock`. `answering` has the serving versions by version as requests name it, ""
-    the latest. `adapters` are loaded into every version of it.
+    the one with the highest weight, without weights the latest. `split` divides the requests that name no version; it
+    is None where the latest answers all of them. It follows `declared`, the division of the newest load: at once, or
+    with the take-over where that declares none. `adapters` are loaded into every
+    version of it.
     """
 
     name: str
     versions: dict[int, VersionRecord] = field(default_factory=dict)
     answering: dict[str, ServedVersion] = field(default_factory=dict)
+    split: TrafficSplit | None = None
+    declared: DeclaredTraffic = DeclaredTraffic(0, None)
     prepared: PreparedModel | None = None
     folder: ModelFolder | None = None
     override: str | None = None
@@ -152,15 +168,53 @@ class ModelRecord:
             for version in [v for v, record in self.versions.items() if v not in versions and not record.closings]:
                 del self.versions[version]
 
+    def declare(self, declared: DeclaredTraffic) -> None:
+        """Note the division that a load declares, unless a later one has come. `divide` applies it."""
+        if declared.number >= self.declared.number:
+            self.declared = declared
+
+    def divide(self) -> None:
+        """Divide the next requests that name no version as declared; undeclared, the latest version answers them."""
+        traffic = self.declared.traffic
+        if traffic is None:
+            self.split = None
+        elif self.split is None:
+            self.split = TrafficSplit(self.name, traffic)
+        elif self.split.traffic != traffic:
+            self.split.follow(traffic)
+        self._note_answering()
+
+    def choose(self, request: InferRequest) -> ServedVersion | None:
+        """Return the version that a request without one is sent to by `split`; None where none of it can answer."""
+        assert self.split is not None
+        return self.answering.get(str(self.split.choose(request, self._takes, self._is_ready)))
+
+    def _takes(self, version: int) -> bool:
+        """Return whether a version takes a request now: it is ready, and not just being restarted."""
+        served = self.answering.get(str(version))
+        return served is not None and served.ready and (served.takes_batches or served.asleep)
+
+    def _is_ready(self, version: int) -> bool:
+        served = self.answering.get(str(version))
+        return served is not None and served.ready
+
+    def preferred(self, versions: Collection[int]) -> int:
+        """Return the version among some, at least one, that stands for the model: of the highest weight, or latest."""
+        if self.split is not None:
+            weighted = [version for version in self.split.order if version in versions]
+            if weighted:
+                return weighted[0]
+        return max(versions)
+
     def _note_answering(self) -> None:
         serving = {version: record.served for version, record in self.versions.items() if record.served is not None}
         self.answering = {str(version): served for version, served in serving.items()}
         if serving:
-            self.answering[""] = serving[max(serving)]
+            self.answering[""] = serving[self.preferred(serving)]
 
 
 def find_version(records: Mapping[str, ModelRecord], name: str, version: str) -> ServedVersion:
-    """Return the version of a request; where `version` is "", the latest that is ready.
+    """Return a version by its number as text; where that is "", the one that stands for the model and is ready.
 
     Raises ServingError in Triton's words.
     """
@@ -179,14 +233,14 @@ def find_version(records: Mapping[str, ModelRecord], name: str, version: str) ->
 
 
 def _latest(record: ModelRecord) -> ServedVersion:
-    latest = max(record.serving(), default=None, key=lambda pair: pair[0])
-    if latest is None:
+    serving = dict(record.serving())
+    if not serving:
         reasons = [_why_not(version_record) for _, version_record in sorted(record.versions.items())]
         text = f"Request for unknown model: '{record.name}' has no available versions"
         # A version in service that cannot answer now is restarted by itself: a client may try again.
         kind = unavailable if record.serves else not_found
         raise kind("; ".join([text, *filter(None, reasons)]))
-    return latest[1]
+    return serving[record.preferred(serving)]
 
 
 def _number(version: str) -> int:

@@ -10,6 +10,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.messages import InferRequest
 from argosy_runtime.modelconfig.ensembles import nesting
 
 from . import ensembles
@@ -21,9 +22,10 @@ from .folders.overrides import OverrideStore
 from .loading import Loader, NewVersion, Slots
 from .options import RepositoryOptions
 from .preparing import Preparer
-from .records import ModelRecord, find_version
+from .records import DeclaredTraffic, ModelRecord, find_version
 from .retirement import Retirement
 from .serving.version import ServedVersion
+from .traffic import declared_traffic, undeclared
 from .work import OwnedWork
 
 _log = logging.getLogger("argosy.repository")
@@ -76,6 +78,19 @@ class Registry:
             if served is not None and served.ready:
                 return served
         return find_version(self._records, name, version)
+
+    def route(self, request: InferRequest) -> ServedVersion:
+        """Return the version that answers a request, and count it where the model's versions share the traffic.
+
+        Raises ServingError.
+        """
+        record = self._records.get(request.model_name)
+        if record is not None:
+            version = request.model_version
+            served = record.answering.get(version) if version or record.split is None else record.choose(request)
+            if served is not None and served.ready:
+                return served
+        return find_version(self._records, request.model_name, request.model_version)
 
     async def load_many(self, folders: Iterable[ModelFolder]) -> dict[str, ServingError]:
         """Load models, ensembles after their steps. Return the errors of those that failed."""
@@ -156,6 +171,7 @@ class Registry:
             self._overrides.release(path)
 
     async def _load_with_steps(self, folder: ModelFolder, override: str | None, purpose: _Purpose) -> None:
+        declared = self._divide(folder, override)
         outer = replace(purpose, within=purpose.within | {folder.name})
         for step in ensembles.steps_of(folder, override):
             if step not in outer.within and not self._is_loaded(step):
@@ -164,7 +180,22 @@ class Registry:
                 except ServingError:
                     if not ensembles.serves_without(folder, override):
                         raise
-        await self._load_folder(folder, override, purpose)
+        await self._load_folder(folder, override, purpose, declared)
+
+    def _divide(self, folder: ModelFolder, override: str | None) -> DeclaredTraffic | None:
+        """Divide a serving model's requests as its folder declares, before its load, which may take minutes.
+
+        Return what it declares. Versions that this load is to bring lose their share until they are ready. Without a
+        declaration the requests are divided as before until the load takes over: the latest version may be on its way
+        out.
+        """
+        declared = declared_traffic(folder, override)
+        record = self._records.get(folder.name)
+        if record is not None and record.serves and declared is not None and declared.traffic is not None:
+            record.declare(declared)
+            record.divide()
+            ensembles.follow(self._records, record.name, self._retirement)
+        return declared
 
     def _slots_for(self, purpose: _Purpose) -> Slots:
         """Return the slots of a load.
@@ -192,8 +223,11 @@ class Registry:
             return folders[0]
         return layout.scan_all(self.options.paths, self.options.config_name)[name]
 
-    async def _load_folder(self, folder: ModelFolder, override: str | None, purpose: _Purpose) -> None:
+    async def _load_folder(
+        self, folder: ModelFolder, override: str | None, purpose: _Purpose, declared: DeclaredTraffic | None = None
+    ) -> None:
         record = self._records.setdefault(folder.name, ModelRecord(folder.name))
+        declared = declared or self._divide(folder, override)
         async with record.lock:
             if folder.declared_by:
                 if folder.declared_by in purpose.within and self._listed.owner(folder.name) == folder.name:
@@ -203,6 +237,8 @@ class Registry:
                 override = record.override
             record.desired = True
             record.requested = record.requested or not purpose.within
+            if declared is not None:
+                record.declare(declared)
             try:
                 await self._loader.load(record, folder, override, self._slots_for(purpose))
             except ServingError as error:
@@ -219,6 +255,7 @@ class Registry:
         record = self._records.get(name)
         if record is None:
             return
+        declared = undeclared()
         async with record.lock:
             if listed_by and self._listed.owner(name) != listed_by:
                 return
@@ -229,6 +266,8 @@ class Registry:
             record.prepared = record.folder = record.override = None
             for version in list(record.versions):
                 self._retirement.retire(record, version)
+            record.declare(declared)
+            record.divide()
             ensembles.follow(self._records, name, self._retirement)
         if frees_name:
             await self._listed.unloaded(name)

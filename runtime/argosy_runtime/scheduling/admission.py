@@ -39,7 +39,9 @@ class Admitted:
         """Return the request with its inputs as the model sees them; itself where they are the same."""
         if self.template is None or request.raw is None:
             return request
-        return self.template.request(request.id, request.raw)
+        seen = self.template.request(request.id, request.raw)
+        seen.origin = request.origin
+        return seen
 
 
 @dataclass(frozen=True)

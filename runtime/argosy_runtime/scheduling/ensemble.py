@@ -175,6 +175,7 @@ class EnsembleRun:
         scope.open += 1
         scope.to_call -= 1
         request = self._request_from_template(step, scope.values) or self._step_request(step, scope.values)
+        request.origin = self._request.origin
         progress.calls.append(StepCall(step, scope, request))
 
     def _request_from_template(self, step: Step, values: list[Tensor | None]) -> InferRequest | None:

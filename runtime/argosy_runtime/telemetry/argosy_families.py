@@ -19,6 +19,7 @@ from .statistics import ModelStatistics
 from .variant_families import variant_families
 
 _NS: Final = 1e9
+_MILLION: Final = 1e6
 _ROWS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _ROWS_TEXTS: Final = bound_texts(_ROWS)
 
@@ -36,6 +37,7 @@ def argosy_families(models: list[ModelSeries], now: int) -> list[Family]:
         *_gauges(serving),
         *engine_families(models),
         *variant_families(serving),
+        *_traffic(models),
         _failures(models),
         _model_errors([model for model, _ in serving]),
         _failed_loads(models),
@@ -170,6 +172,20 @@ def _failed_loads(models: list[ModelSeries]) -> Family:
     for model in models:
         family.add(model.labels, model.failed_loads)
     return family
+
+
+def _traffic(models: list[ModelSeries]) -> list[Family]:
+    """Return the weights of versions, and the requests that they were sent, of models with `version_traffic`."""
+    weights = Family("argosy_version_weight", "Share of the requests without a version that it is to get", "gauge")
+    requests = Family(
+        "argosy_version_requests_total", "Requests without a version that it was sent, by what decided", "counter"
+    )
+    for model in models:
+        if model.traffic is not None:
+            weights.add(model.labels, model.traffic.weight / _MILLION)
+            for by, count in model.traffic.routed.items():
+                requests.add({**model.labels, "by": by}, count)
+    return [weights, requests]
 
 
 def device_families(transfers: DeviceTransfers) -> list[Family]:

@@ -46,13 +46,24 @@ class InService:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionShare:
+    """The share of a version in the requests that name none: its weight in millionths, and those that it was sent by
+    what decided (`weight`, `key`, `sequence`).
+    """
+
+    weight: int
+    routed: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSeries:
     """One model version with its labels (`metric_tags` included) and the number of its failed loads.
 
-    `service` is None where it does not serve.
+    `service` is None where it does not serve, `traffic` where the requests without a version are not divided.
     """
 
     labels: Mapping[str, str]
     statistics: ModelStatistics
     failed_loads: int = 0
     service: InService | None = None
+    traffic: VersionShare | None = None

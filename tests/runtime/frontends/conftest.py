@@ -99,6 +99,9 @@ class FakePlane:
             statistics.model_stats.add(name=model, version="1", inference_count=len(self.requests))
         return statistics
 
+    def pin(self, requests: Sequence[InferRequest]) -> None:
+        """Do nothing: its models have one version."""
+
     def labels(self, name: str, version: str, output: str) -> Sequence[str]:
         return ["cat", "dog"] if name == "echo" else []
 

@@ -7,8 +7,8 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.modelconfig import ConfigError, check_structure
 from argosy_runtime.modelconfig.parameters.traffic import (
+    MILLIONTHS,
     PARAMETER,
-    WHOLE,
     OutputTolerance,
     Shadow,
     Sticky,
@@ -48,7 +48,7 @@ def test_stable_is_the_version_of_the_highest_weight_and_of_equal_ones_the_first
 
 
 weights = st.dictionaries(st.integers(1, 2**40), st.integers(0, 1000), min_size=1, max_size=16).map(
-    lambda parts: {**parts, min(parts): WHOLE - sum(parts.values()) + parts[min(parts)]}
+    lambda parts: {**parts, min(parts): MILLIONTHS - sum(parts.values()) + parts[min(parts)]}
 )
 names = st.text("abcdefgh-", min_size=1)
 keys = st.builds(Sticky, header=names) | st.builds(Sticky, parameter=st.text(min_size=1))
@@ -62,7 +62,7 @@ tolerances = st.builds(
 shadows = st.builds(
     Shadow,
     st.integers(2**41, 2**42),
-    st.integers(1, WHOLE),
+    st.integers(1, MILLIONTHS),
     st.lists(tolerances, max_size=4, unique_by=lambda tolerance: tolerance.output).map(tuple),
     st.integers(1, 100),
 )
@@ -121,10 +121,10 @@ def test_a_wrong_tolerance_is_refused_with_its_field(tolerances, message):
 
 
 def test_keys_and_versions_are_bounded():
-    many = VersionTraffic({version: WHOLE if version == 1 else 0 for version in range(1, 18)})
+    many = VersionTraffic({version: MILLIONTHS if version == 1 else 0 for version in range(1, 18)})
     with pytest.raises(ConfigError, match="weights has 17 versions; list 1 to 16"):
         version_traffic(config_of(traffic_text(many)))
-    keys = VersionTraffic({1: WHOLE}, tuple(Sticky(header=f"x-{number}") for number in range(9)))
+    keys = VersionTraffic({1: MILLIONTHS}, tuple(Sticky(header=f"x-{number}") for number in range(9)))
     with pytest.raises(ConfigError, match="sticky has 9 keys; at most 8 are possible"):
         version_traffic(config_of(traffic_text(keys)))
 

@@ -107,6 +107,7 @@ class InferCall(UnaryCall):
 
     def _submit(self, decoded: Decoded) -> None:
         self._request, self._options = decoded.request, decoded.options
+        decoded.request.origin = self.head
         try:
             self._submission = self._inference.plane.submit(decoded.request, self._deliver, single=True)
         except DecoupledModelError as decoupled:

@@ -71,7 +71,7 @@ class StreamCall(StreamingCall):
         super().__init__(stream, head, loop)
         self._inference = inference
         self.compress(inference.compression)
-        self._errors_close = head.value(ERROR_CLOSES_STREAM) == "true"
+        self._errors_close = head.header(ERROR_CLOSES_STREAM) == "true"
         self._open: dict[_StreamedRequest, None] = {}
         self._turns: deque[_StreamedRequest] = deque()
         self._paused = False
@@ -111,6 +111,7 @@ class StreamCall(StreamingCall):
 
     def _begin(self, decoded: Decoded) -> None:
         request, plane = decoded.request, self._inference.plane
+        request.origin = self.head
         entry: _StreamedRequest | None = None
         try:
             config = plane.model_config(request.model_name, request.model_version)

@@ -57,7 +57,9 @@ class Generating:
         view = model_view(self._plane, model, version)
         if not compression.is_identity(context.header(b"content-encoding")):
             raise invalid("Unsupported content-encoding, only 'identity' is supported.")
-        return generate.decode(context.body(self._limit), model, version, view, self._limit)
+        request = generate.decode(context.body(self._limit), model, version, view, self._limit)
+        request.origin = context.head
+        return request
 
 
 def _status(response: InferResponse) -> int:

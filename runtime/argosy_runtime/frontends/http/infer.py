@@ -166,6 +166,7 @@ class _Answer:
 
 def submit(plane: DataPlane, context: RequestContext, request: InferRequest, deliver: Deliver) -> None:
     """Submit a request whose one response `deliver` sends. An error is sent at once."""
+    request.origin = context.head
     try:
         submission = plane.submit(request, deliver, True)
     except DecoupledModelError as decoupled:

@@ -13,7 +13,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.modelconfig.errors import ConfigError, Violation
 
 PARAMETER: Final = "version_traffic"
-WHOLE: Final = 1_000_000
+MILLIONTHS: Final = 1_000_000
 """The sum of the weights, which are millionths of the requests."""
 MAX_VERSIONS: Final = 16
 """The most versions with a weight: each has its own series of metrics."""
@@ -61,7 +61,7 @@ class Shadow(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
 class VersionTraffic(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
     """The division of the requests that name no version.
 
-    `weights`: millionths by version, of sum `WHOLE`. `sticky`: the first key that a request has decides; requests
+    `weights`: millionths by version, of sum `MILLIONTHS`. `sticky`: the first key that a request has decides; requests
     without any of them, and without a sequence id, are interleaved.
     """
 
@@ -129,9 +129,9 @@ def _weight_problems(weights: Mapping[int, int]) -> Iterator[str]:
         if version < 1:
             yield f"weights names version {version}; versions are numbers from 1"
         if weight < 0:
-            yield f"weights[{version}] is {weight}; a weight is 0 to {WHOLE} millionths"
-    if sum(weights.values()) != WHOLE:
-        yield f"the weights add up to {sum(weights.values())}; they are millionths and must add up to {WHOLE}"
+            yield f"weights[{version}] is {weight}; a weight is 0 to {MILLIONTHS} millionths"
+    if sum(weights.values()) != MILLIONTHS:
+        yield f"the weights add up to {sum(weights.values())}; they are millionths and must add up to {MILLIONTHS}"
 
 
 def _sticky_problems(sticky: tuple[Sticky, ...]) -> Iterator[str]:
@@ -151,8 +151,8 @@ def _shadow_problems(shadow: Shadow, stable: int) -> Iterator[str]:
         yield f"shadow.version is {shadow.version}; versions are numbers from 1"
     if shadow.version == stable:
         yield f"shadow.version is {stable}, which has the highest weight; name the version that is to be compared to it"
-    if not 0 < shadow.share <= WHOLE:
-        yield f"shadow.share is {shadow.share}; a share is 1 to {WHOLE} millionths; leave shadow out for none"
+    if not 0 < shadow.share <= MILLIONTHS:
+        yield f"shadow.share is {shadow.share}; a share is 1 to {MILLIONTHS} millionths; leave shadow out for none"
     if shadow.max_in_flight < 1:
         yield f"shadow.maxInFlight is {shadow.max_in_flight}; it must be at least 1"
     outputs = [tolerance.output for tolerance in shadow.tolerances]
@@ -176,7 +176,7 @@ __all__ = [
     "MAX_STICKY",
     "MAX_VERSIONS",
     "PARAMETER",
-    "WHOLE",
+    "MILLIONTHS",
     "OutputTolerance",
     "Shadow",
     "Sticky",

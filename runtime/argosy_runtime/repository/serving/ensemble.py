@@ -48,6 +48,16 @@ class ServedEnsemble(CompositeVersion):
         return True
 
     @property
+    def takes_batches(self) -> bool:
+        """True if an instance of every step can take requests now, or is woken by them."""
+        return all(model.takes_batches or model.asleep for model in self._models.values())
+
+    @property
+    def asleep(self) -> bool:
+        """False: requests wake its steps."""
+        return False
+
+    @property
     def problem(self) -> str:
         return "; ".join(model.problem for model in self._models.values() if not model.ready)
 

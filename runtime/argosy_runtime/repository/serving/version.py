@@ -55,6 +55,14 @@ class ServedVersion(Protocol):
         """True if it can answer."""
 
     @property
+    def takes_batches(self) -> bool:
+        """True if an instance can take requests now; those of a version that is being restarted wait."""
+
+    @property
+    def asleep(self) -> bool:
+        """True if a request must wake it."""
+
+    @property
     def problem(self) -> str:
         """Reason why it cannot answer, "" if it can."""
 

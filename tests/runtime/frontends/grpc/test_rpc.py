@@ -144,8 +144,8 @@ def test_metadata_is_the_clients_own() -> None:
     binary = base64.b64encode(b"\x00\xff").rstrip(b"=")
     head = call_head(te=b"trailers", grpc_encoding=b"gzip", grpc_timeout=b"1S", mine=b"yes", raw_bin=binary)
     assert dict(head.metadata()) == {"mine": "yes", "raw-bin": "\x00\xff"}
-    assert head.value("mine") == "yes"
-    assert head.value("yours") is None
+    assert head.header("mine") == "yes"
+    assert head.header("yours") is None
 
 
 @pytest.mark.parametrize(("accepted", "is_read"), [(b"identity, gzip", True), (b"gzip", True), (b"deflate", False)])

@@ -117,6 +117,9 @@ class LanguagePlane:
         self._index: pb.RepositoryIndexResponse | None = None
         self._log = LogSettings()
 
+    def pin(self, requests: Sequence[InferRequest]) -> None:
+        """Do nothing: its models have one version."""
+
     def live(self) -> bool:
         return True
 

@@ -1,5 +1,6 @@
 """Generations whose requests cannot all be submitted."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from argosy_runtime.frontends.http.openai.generating import Generation
 from argosy_runtime.messages import Deliver, InferRequest
 from argosy_runtime.protocol.openai.errors import ParameterNames
+from argosy_runtime.protocol.openai.requests.embedding import EmbeddingRequest
 
 
 class _Submission:
@@ -31,12 +33,15 @@ class _Plane:
         self.taken.append(_Submission())
         return self.taken[-1]
 
+    def pin(self, requests: Sequence[InferRequest]) -> None:
+        """Do nothing: its model has one version."""
+
 
 def test_a_bug_while_submitting_cancels_the_requests_before_it() -> None:
     plane: Any = _Plane()
-    context: Any = SimpleNamespace()
+    context: Any = SimpleNamespace(head=None)
     readers: list[Any] = [None, None]
     generation: Generation[None] = Generation(plane, context, "id", readers, lambda: ParameterNames("prompt"), None)
     with pytest.raises(KeyError, match="a bug"):
-        generation.start([InferRequest("llm", {}), InferRequest("llm", {})])
+        generation.start([InferRequest("llm", {}), InferRequest("llm", {})], EmbeddingRequest(model="llm", input="a"))
     assert [submission.cancelled for submission in plane.taken] == [True]

@@ -48,9 +48,12 @@ class CallHead:
                 key = name.decode("latin-1")
                 yield key, (_binary(value) if key.endswith(_BINARY) else value).decode("latin-1")
 
-    def value(self, name: str) -> str | None:
+    def header(self, name: str) -> str | None:
         """Return the first value under a name, which is in lower case, or None; a character a byte."""
         return next((value for key, value in self.metadata() if key == name), None)
+
+    def field(self, name: str) -> None:
+        """Return None: what a message has is the request's own."""
 
 
 def _timeout(text: bytes | None) -> float:

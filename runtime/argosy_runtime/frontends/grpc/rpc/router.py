@@ -94,6 +94,6 @@ class Router:
 
     def _check_restriction(self, api: Api, head: CallHead) -> None:
         restriction = self._restricted.get(api)
-        if restriction is not None and not restriction.allows(head.value(restriction.header.lower())):
+        if restriction is not None and not restriction.allows(head.header(restriction.header.lower())):
             status = Status.PERMISSION_DENIED if restriction.flag else Status.UNAVAILABLE
             raise RpcError(status, restriction.refusal("protocol"))

@@ -34,7 +34,7 @@ class Embeddings:
         inferences = embedding_inferences(served.model, request, identity)
         readers = [EmbeddingReader() for _ in inferences]
         answer = EmbeddingAnswer(request.model, request.encoding_format, readers)
-        UnaryGeneration(self._plane, context, identity, readers, lambda: EMBEDDING, answer).start(inferences)
+        UnaryGeneration(self._plane, context, identity, readers, lambda: EMBEDDING, answer).start(inferences, request)
 
 
 def embedding_handler(plane: DataPlane, catalog: Catalog, limit: int) -> Handler:

@@ -105,7 +105,7 @@ class Generations:
         else:
             answer = chat.answer(head)
             generation = UnaryGeneration(self._plane, context, head.id, [chat.reader], names, answer)
-        generation.start([chat.inference])
+        generation.start([chat.inference], request)
 
     def complete(self, context: RequestContext, request: CompletionRequest, served: ServedName) -> None:
         """Continue prompts. Raises ApiError."""
@@ -123,7 +123,7 @@ class Generations:
         else:
             answer = CompletionAnswer(head, readers, options)
             generation = UnaryGeneration(self._plane, context, head.id, readers, names, answer)
-        generation.start(inferences)
+        generation.start(inferences, request)
 
     def _head(self, kind: str, request: GenerationFields, served: ServedName, tier: str = "") -> AnswerHead:
         identity = f"{kind}-{secrets.token_hex(12)}"

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
+from msgspec import Struct
+
 from argosy_runtime.errors import ServingError
 from argosy_runtime.frontends.http.wire.reply import JSON_HEADERS, Reply
 from argosy_runtime.frontends.http.wire.request_context import RequestContext
@@ -17,6 +19,7 @@ from argosy_runtime.protocol.openai.errors import ApiError, ParameterNames, from
 from argosy_runtime.protocol.openai.responses.events import error_event
 from argosy_runtime.protocol.openai.responses.reader import Reader
 
+from .origin import BodyOrigin
 from .replies import EVENT_HEADERS, REQUEST_ID, error_reply, interruption
 
 
@@ -70,10 +73,15 @@ class Generation(Generic[Output]):
         self._unanswered = len(readers)
         self._over = False
 
-    def start(self, requests: Sequence[InferRequest]) -> None:
-        """Submit the requests, one for each reader. An error is answered at once."""
+    def start(self, requests: Sequence[InferRequest], body: Struct) -> None:
+        """Submit the requests of a `body`, one for each reader. An error is answered at once."""
         self._context.interrupted = self._interrupted
+        origin = BodyOrigin(self._context.head, body)
+        for request in requests:
+            request.origin = origin
         try:
+            if len(requests) > 1:
+                self._plane.pin(requests)
             for prompt, request in enumerate(requests):
                 if self._over:
                     break

@@ -55,7 +55,7 @@ class Responses:
         else:
             answer = ResponseAnswer(response)
             generation = UnaryGeneration(self._plane, context, identity, [chat.reader], names, answer)
-        generation.start([chat.inference])
+        generation.start([chat.inference], request)
 
 
 def response_handler(plane: DataPlane, catalog: Catalog, limit: int) -> Handler:

@@ -44,6 +44,14 @@ class Head:
         self.only_head = method == "HEAD"
         self.unbounded = _UNBOUNDED in headers
 
+    def header(self, name: str) -> str | None:
+        """Return a header by its lower-case name."""
+        value = self.headers.get(name.encode())
+        return None if value is None else value.decode("latin-1")
+
+    def field(self, name: str) -> None:
+        """Return None: what a body has in the V2 protocol is the request's own."""
+
 
 class _Reader:
     """The callbacks of the parser."""

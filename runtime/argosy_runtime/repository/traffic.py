@@ -1,0 +1,30 @@
+"""The traffic of a model's versions as its folder declares it, read before and apart from a load."""
+
+from itertools import count
+from typing import Final
+
+from argosy_runtime.modelconfig import ConfigError
+from argosy_runtime.modelconfig.parameters.traffic import PARAMETER, version_traffic
+
+from .folders.layout import ModelFolder
+from .preparing import declared_config
+from .records import DeclaredTraffic
+
+_numbers: Final = count(1)
+
+
+def undeclared() -> DeclaredTraffic:
+    """Return that the requests are not divided, as of now."""
+    return DeclaredTraffic(next(_numbers), None)
+
+
+def declared_traffic(folder: ModelFolder, override: str | None) -> DeclaredTraffic | None:
+    """Return the division that a folder declares now. None where its configuration cannot be read: its load fails."""
+    number = next(_numbers)
+    # To parse thousands of configurations only to learn that they declare none takes seconds.
+    if PARAMETER not in (override or folder.config_text or ""):
+        return DeclaredTraffic(number, None)
+    try:
+        return DeclaredTraffic(number, version_traffic(declared_config(folder, override)))
+    except ConfigError:
+        return None
