@@ -7,6 +7,7 @@ import typer
 from docs.reference.flags import flags_page
 from docs.reference.options import options_page
 from docs.reference.resources import resource_pages
+from docs.reference.rollouts import rollouts_page
 
 from argosy.cli.generated import Generated
 
@@ -15,7 +16,12 @@ FOLDER = Path(__file__).parent
 
 def pages() -> dict[str, str]:
     """Return the text of each page by its file name."""
-    return {**resource_pages(), "server-flags.md": flags_page(), "engine-options.md": options_page()}
+    return {
+        **resource_pages(),
+        "server-flags.md": flags_page(),
+        "engine-options.md": options_page(),
+        "rollout-states.md": rollouts_page(),
+    }
 
 
 def main(arguments: list[str]) -> None:

@@ -29,7 +29,6 @@ IN_NAMES = {
     "found": "the noun: matches, errors, result",
     "gauged": "Gauge",
     "given": "the noun, provided",
-    "held": "queued, deferred, reserved, loaded, throttled, capacity",
     "kept": "retained, cached",
     "known": "the noun, registered",
     "ladder": "capacity options",

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from argosy.rollout import clock
 from argosy.rollout.context import Context
-from argosy.rollout.state import PROVING, WHOLE, Action, ActOn, Phase, RolloutEvent
+from argosy.rollout.state import ALL_TRAFFIC, PROVING, Action, ActOn, Phase, RolloutEvent
 
 
 def action(context: Context, events: tuple[RolloutEvent, ...], at_once: bool = False) -> Action:
@@ -27,18 +27,18 @@ def _weights(context: Context) -> Mapping[int, int]:
     stable, candidate = state.stable, state.candidate
     if stable is None or candidate is None or stable.version == candidate.version:
         only = candidate if stable is None or (state.phase in PROVING and candidate is not None) else stable
-        return {only.version: WHOLE} if only is not None else {}
+        return {only.version: ALL_TRAFFIC} if only is not None else {}
     share = _share(context)
-    return {stable.version: WHOLE - share, candidate.version: share}
+    return {stable.version: ALL_TRAFFIC - share, candidate.version: share}
 
 
 def _share(context: Context) -> int:
     """Return the candidate's share of the traffic, in millionths."""
     phase = context.state.phase
     if phase is Phase.PROMOTING:
-        return WHOLE
+        return ALL_TRAFFIC
     if phase in PROVING and not context.inputs.together:
-        return WHOLE  # nothing else is loaded
+        return ALL_TRAFFIC  # nothing else is loaded
     if phase is not Phase.STEPPING:
         return 0
     trial = context.trial

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from argosy.rollout.state import RolloutState
 
+_MILLISECOND = timedelta(milliseconds=1)
 LONGEST_GAP = timedelta(minutes=2)
 """Between two readings. A longer gap is a jump of the clock, or a time without an operator: it does not count."""
 READING = timedelta(seconds=30)
@@ -18,7 +19,7 @@ def read(state: RolloutState, now: datetime, stopped: bool) -> RolloutState:
         return replace(state, paused_at=now)
     if not stopped and state.paused_at is not None:
         stood = max(now - state.paused_at, timedelta())
-        return replace(state, paused_at=None, paused_for=state.paused_for + stood)
+        return replace(state, paused_at=None, paused_for=state.paused_for + stood // _MILLISECOND * _MILLISECOND)
     return state
 
 

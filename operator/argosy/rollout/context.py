@@ -8,7 +8,7 @@ from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.model.rollout.steps import PAUSE_MS
 from argosy.rollout import clock
 from argosy.rollout.requests import names
-from argosy.rollout.state import WHOLE, Phase, Revision, RolloutInputs, RolloutState
+from argosy.rollout.state import ALL_TRAFFIC, Phase, Revision, RolloutInputs, RolloutState
 from argosy.rollout.verdict import Outcome
 
 _MILLIONTHS = 1000
@@ -51,7 +51,7 @@ class Context:
         if not steps and self.spec.shadow is None:
             return ()
         duration = max((step.duration for step in steps), default=_span(PAUSE_MS))
-        return (Trial(WHOLE, duration, max((step.min_requests for step in steps), default=least)),)
+        return (Trial(ALL_TRAFFIC, duration, max((step.min_requests for step in steps), default=least)),)
 
     @property
     def shadow(self) -> Trial | None:
@@ -200,7 +200,7 @@ class Context:
 
     def may_start(self) -> bool:
         """Return whether the candidate is ready, and nothing stops the rollout."""
-        return self.inputs.candidate_ready and not self.paused and self.inputs.unrelated is None
+        return self.inputs.candidate_ready and not self.paused
 
     def passes(self) -> bool:
         """Return whether the candidate has done what its step asks."""
@@ -211,15 +211,15 @@ class Context:
             return False
         if self.outcome is Outcome.SUCCESSFUL and self.inputs.requests >= trial.min_requests:
             return True
-        return self.is_late() and self.analysis.on_inconclusive is OnInconclusive.PROMOTE
+        return self.is_overdue() and self.analysis.on_inconclusive is OnInconclusive.PROMOTE
 
-    def is_late(self) -> bool:
+    def is_overdue(self) -> bool:
         """Return whether the step's timeout has passed."""
         return not self.stopped and self.trial is not None and self.elapsed >= self.timeout
 
-    def is_given_up(self) -> bool:
+    def is_to_go_back(self) -> bool:
         """Return whether there was no verdict in time, and the rollout is to go back."""
-        return self.is_late() and self.analysis.on_inconclusive is OnInconclusive.ROLLBACK
+        return self.is_overdue() and self.analysis.on_inconclusive is OnInconclusive.ROLLBACK
 
 
 def _span(milliseconds: int) -> timedelta:

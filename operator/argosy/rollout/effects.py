@@ -29,9 +29,9 @@ UNDONE = "Undone"
 
 def initial(inputs: RolloutInputs) -> RolloutState:
     """Return the state before the first round: what is declared loads, next to what is known to serve."""
-    if inputs.known_stable is None:
+    if inputs.serving is None:
         return RolloutState(Phase.LOADING, inputs.now, candidate=inputs.declared, observed_at=inputs.now)
-    return RolloutState(Phase.STABLE, inputs.now, stable=inputs.known_stable, observed_at=inputs.now)
+    return RolloutState(Phase.STABLE, inputs.now, stable=inputs.serving, observed_at=inputs.now)
 
 
 def observed(state: RolloutState, inputs: RolloutInputs) -> RolloutState:
@@ -93,10 +93,8 @@ def settle_first(context: Context, target: Phase) -> tuple[RolloutState, Events]
 def hold(context: Context, target: Phase) -> tuple[RolloutState, Events]:
     """Rest with the stable revision, because the declared one failed before."""
     state, _ = settle(context, target)
-    failed = state.failure_of(context.inputs.declared)
-    why = f": {failed.message}" if failed is not None and failed.message else ""
-    message = f"{_name(context.inputs.declared)} is not tried again{why}"
-    return replace(state, message=message), _event("RolloutHeld", message, warning=True)
+    state = replace(state, message=held_message(state, context.inputs.declared))
+    return state, _event("RolloutHeld", state.message, warning=True)
 
 
 def rest(context: Context, target: Phase) -> tuple[RolloutState, Events]:
@@ -169,8 +167,8 @@ def break_off(context: Context, target: Phase) -> tuple[RolloutState, Events]:
 def give_up(context: Context, target: Phase) -> tuple[RolloutState, Events]:
     """Go back, because there was no verdict in time."""
     verdict = context.state.verdict
-    found = f": {verdict.message}" if verdict is not None and verdict.message else ""
-    return _go_back(context, target, FailureFact("Inconclusive", f"no verdict within analysis.timeout{found}"))
+    reported = f": {verdict.message}" if verdict is not None and verdict.message else ""
+    return _go_back(context, target, FailureFact("Inconclusive", f"no verdict within analysis.timeout{reported}"))
 
 
 def undo(context: Context, target: Phase) -> tuple[RolloutState, Events]:
@@ -216,6 +214,16 @@ def _ended(context: Context, ending: Ending, message: str) -> RolloutState:
 
 def _without_failure(state: RolloutState, revision: Revision) -> RolloutState:
     return replace(state, failed=tuple(entry for entry in state.failed if entry.revision.name != revision.name))
+
+
+def held_message(state: RolloutState, declared: Revision) -> str:
+    """Return that a declared revision is not tried again, why, and what to do."""
+    failed = state.failure_of(declared)
+    why = f" ({failed.reason}{': ' + failed.message if failed.message else ''})" if failed is not None else ""
+    return (
+        f"{_name(declared)} is held{why}; {_serves(state)}. Declare another one, or try it again with the annotation "
+        f"argosy.dev/retry: {declared.name}"
+    )
 
 
 def _serves(state: RolloutState) -> str:

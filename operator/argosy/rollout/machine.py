@@ -92,14 +92,14 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(_SHADOWING, _PROMOTING, "the annotation promote names it", (_C.is_promoted_by_hand,), effects.by_hand),
     Transition(_SHADOWING, _STEPPING, "passed, with steps", (_C.passes, _has_steps), effects.first_step),
     Transition(_SHADOWING, _PROMOTING, "passed, without steps", (_C.passes,), effects.promote),
-    Transition(_SHADOWING, _ROLLING_BACK, "no verdict in time, Rollback", (_C.is_given_up,), effects.give_up),
+    Transition(_SHADOWING, _ROLLING_BACK, "no verdict in time, Rollback", (_C.is_to_go_back,), effects.give_up),
     # Stepping
     *_proving(_STEPPING),
     Transition(_STEPPING, _ROLLING_BACK, "the verdict is Failed", (_C.is_convicted,), effects.convict),
     Transition(_STEPPING, _PROMOTING, "the annotation promote names it", (_C.is_promoted_by_hand,), effects.by_hand),
     Transition(_STEPPING, _STEPPING, "passed, and not the last step", (_C.passes, _has_next), effects.next_step),
     Transition(_STEPPING, _PROMOTING, "passed the last step", (_C.passes,), effects.promote),
-    Transition(_STEPPING, _ROLLING_BACK, "no verdict in time, Rollback", (_C.is_given_up,), effects.give_up),
+    Transition(_STEPPING, _ROLLING_BACK, "no verdict in time, Rollback", (_C.is_to_go_back,), effects.give_up),
     # Promoting
     Transition(
         _PROMOTING,

@@ -14,5 +14,5 @@ def handled(state: RolloutState, inputs: RolloutInputs, *requests: str) -> Rollo
     """Return the state with these requests handled, of `promote`, `retry` and `undo`; those no longer set are gone."""
     present = [f"{name}={getattr(inputs, name)}" for name in ("promote", "retry", "undo") if getattr(inputs, name)]
     done = {*state.handled, *(f"{name}={getattr(inputs, name)}" for name in requests)}
-    kept = tuple(request for request in present if request in done)
-    return state if kept == state.handled else replace(state, handled=kept)
+    retained = tuple(request for request in present if request in done)
+    return state if retained == state.handled else replace(state, handled=retained)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from argosy.rollout.verdict import Verdict
 
-WHOLE = 1_000_000
+ALL_TRAFFIC = 1_000_000
 """All traffic, in millionths."""
 
 
@@ -24,6 +24,30 @@ class Phase(StrEnum):
     HELD = "Held"
 
 
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a phase is: in words, the candidate's traffic, and which revisions are loaded."""
+
+    what: str
+    traffic: str
+    loaded: str
+
+
+_BOTH = "both"
+MEANINGS: Mapping[Phase, Meaning] = {
+    Phase.STABLE: Meaning("The stable revision is declared, and serves.", "none", "the stable one"),
+    Phase.LOADING: Meaning("The candidate is being loaded. The first one of all has no stable one.", "none", _BOTH),
+    Phase.SHADOWING: Meaning("Requests are mirrored to the candidate.", "none", _BOTH),
+    Phase.STEPPING: Meaning("The candidate answers the step's share of requests.", "the step's", _BOTH),
+    Phase.PROMOTING: Meaning("The candidate passed, and gets all requests.", "all", _BOTH),
+    Phase.PROMOTED: Meaning("The candidate became the stable revision.", "", "the stable one"),
+    Phase.ROLLING_BACK: Meaning(
+        "The candidate failed or was undone. It answers only where the stable one is not loaded.",
+        "none",
+        "both until the stable one is ready",
+    ),
+    Phase.HELD: Meaning("A revision is declared that is not tried again.", "", "the stable one"),
+}
 PROVING = frozenset({Phase.LOADING, Phase.SHADOWING, Phase.STEPPING, Phase.PROMOTING})
 """Phases with a candidate that may still be promoted."""
 RESTING = frozenset({Phase.STABLE, Phase.PROMOTED, Phase.HELD})
@@ -42,6 +66,25 @@ class Waiting(StrEnum):
     INCONCLUSIVE = "Inconclusive"
     TRAFFIC = "Traffic"
     UNLOADED = "Unloaded"
+
+    @property
+    def meaning(self) -> str:
+        """What it stands for, in a sentence."""
+        return _WAITS[self]
+
+
+_WAITS: Mapping[Waiting, str] = {
+    Waiting.NOTHING: "nothing",
+    Waiting.LOADED: "the candidate is not ready on every server that is to have it",
+    Waiting.PAUSED: "`spec.rollout.paused` or the annotation `argosy.dev/pause`; the step's clock stands still",
+    Waiting.DURATION: "the step has not lasted as long as `pause`, or `shadow.duration`, says",
+    Waiting.REQUESTS: "the candidate has not answered `minRequests` requests",
+    Waiting.VERDICT: "there are not enough measurements for a verdict, or they cannot be read",
+    Waiting.INCONCLUSIVE: "there was no verdict within `analysis.timeout`, and `onInconclusive` is `Hold`: promote or "
+    "undo the candidate, or wait for a verdict",
+    Waiting.TRAFFIC: "servers do not divide requests as desired yet",
+    Waiting.UNLOADED: "the candidate is taken back, and a server still has it",
+}
 
 
 class Ending(StrEnum):
@@ -147,7 +190,7 @@ class RolloutInputs:
 
     `promote`, `retry` and `undo` are the values of annotations: the name of a revision, and, after `@`, anything that
     tells one request from the next. `undo_to` is the revision to go back to, by default the one before.
-    `known_stable` is what serves before there is a state.
+    `serving` is what serves before there is a state.
     """
 
     declared: Revision
@@ -167,7 +210,7 @@ class RolloutInputs:
     retry: str = ""
     undo: str = ""
     undo_to: Revision | None = None
-    known_stable: Revision | None = None
+    serving: Revision | None = None
 
 
 class ActOn(StrEnum):

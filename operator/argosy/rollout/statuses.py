@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 
 from argosy.api.rolloutstatus import (
     AnalysisStatus,
@@ -105,8 +106,8 @@ def _analysis_status(verdict: Verdict | None) -> AnalysisStatus | None:
         measurements=tuple(
             MeasurementStatus(
                 name=measurement.name,
-                value=measurement.value,
-                stable=measurement.stable,
+                value=_finite(measurement.value),
+                stable=_finite(measurement.stable),
                 limit=measurement.limit,
                 samples=measurement.samples,
                 test=measurement.test,
@@ -148,6 +149,11 @@ def _records(entries: Iterable[RolloutRecord]) -> Iterable[Record]:
         if entry.outcome in set(Ending):
             revision = Revision(entry.revision, entry.version)
             yield Record(revision, Ending(entry.outcome), entry.message, _time(entry.time) or _EPOCH)
+
+
+def _finite(value: float | None) -> float | None:
+    """Return a value that a status can have: neither infinity nor NaN."""
+    return value if value is not None and isfinite(value) else None
 
 
 def _text(time: datetime | None) -> str:

@@ -4,15 +4,19 @@ from dataclasses import replace
 
 from argosy.api.values.quantity import format_duration
 from argosy.rollout.context import Context, Trial
+from argosy.rollout.effects import held_message
 from argosy.rollout.state import FailureFact, Phase, RolloutState, Waiting
 
 
 def waiting(context: Context) -> RolloutState:
     """Return the state with what it waits for, and the message that says so."""
     state = context.state
-    if not state.under_way:
+    if state.phase is Phase.HELD and context.declares_failed():
+        reason, message = "", held_message(state, context.inputs.declared)
+    elif state.under_way:
+        reason, message = _reason(context)
+    else:
         return state
-    reason, message = _reason(context)
     return (
         state
         if (state.waiting, state.message) == (reason, message)
@@ -45,12 +49,12 @@ def _reason(context: Context) -> tuple[str, str]:
 
 def _for_trial(context: Context, trial: Trial) -> tuple[str, str]:
     verdict = context.state.verdict
-    found = f": {verdict.message}" if verdict is not None and verdict.message else ""
-    if context.is_late():
+    reported = f": {verdict.message}" if verdict is not None and verdict.message else ""
+    if context.is_overdue():
         limit = format_duration(context.analysis.timeout)
-        return Waiting.INCONCLUSIVE, f"no verdict within {limit}{found}; promote it by hand, undo it, or wait"
+        return Waiting.INCONCLUSIVE, f"no verdict within {limit}{reported}; promote it by hand, undo it, or wait"
     if context.outcome is None or not context.outcome.passes:
-        return Waiting.VERDICT, f"there is no verdict yet{found}"
+        return Waiting.VERDICT, f"there is no verdict yet{reported}"
     if context.inputs.requests < trial.min_requests:
         return Waiting.REQUESTS, f"it must answer {trial.min_requests} requests"
     return Waiting.DURATION, f"the step lasts {format_duration(round(trial.duration.total_seconds() * 1000))}"

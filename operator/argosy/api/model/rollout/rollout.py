@@ -48,7 +48,7 @@ def _within_the_timeout(rollout: "Rollout") -> Iterator[Fault]:
             )
 
 
-def _one_of_each_key(rollout: "Rollout") -> Iterator[Fault]:
+def _unique_keys(rollout: "Rollout") -> Iterator[Fault]:
     keys = [(key.header or "").lower() or (key.parameter,) for key in rollout.sticky]
     for index, key in enumerate(keys):
         if key in keys[:index]:
@@ -95,7 +95,7 @@ class Rollout(ApiModel):
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(("steps",), _rising),
         Rule(("steps", "shadow", "analysis"), _within_the_timeout),
-        Rule(("sticky",), _one_of_each_key),
+        Rule(("sticky",), _unique_keys),
     )
 
 

@@ -47,7 +47,7 @@ class OutputTolerance(ApiModel):
     )
 
 
-def _one_tolerance_each(shadow: "Shadow") -> Iterator[Fault]:
+def _unique_outputs(shadow: "Shadow") -> Iterator[Fault]:
     names = [tolerance.output for tolerance in shadow.tolerances]
     for index, name in enumerate(names):
         if name in names[:index]:
@@ -77,4 +77,4 @@ class Shadow(ApiModel):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["output"]},
     )
 
-    rules: ClassVar[tuple[Rule, ...]] = (some_traffic("shadow"), Rule(("tolerances",), _one_tolerance_each))
+    rules: ClassVar[tuple[Rule, ...]] = (some_traffic("shadow"), Rule(("tolerances",), _unique_outputs))

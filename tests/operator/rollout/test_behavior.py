@@ -1,0 +1,273 @@
+"""Clocks, pauses, verdicts that do not count, annotations, and strategies that cannot divide requests."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from argosy.api.model.rollout.rollout import Rollout
+from argosy.rollout.machine import advance
+from argosy.rollout.state import Action, FailureFact, Phase, Revision, RolloutInputs, RolloutState
+from argosy.rollout.verdict import Outcome, Verdict
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ONE, TWO, THREE = Revision("one", 1), Revision("two", 2), Revision("three", 3)
+MINUTE = timedelta(minutes=1)
+STEPPING = RolloutState(Phase.STEPPING, NOW, stable=ONE, candidate=TWO, number=1, observed_at=NOW)
+READY = RolloutInputs(TWO, NOW, candidate_ready=True, candidate_loaded=True)
+GOOD = Verdict(Outcome.SUCCESSFUL, STEPPING.analysis)
+
+
+def spec(**fields: Any) -> Rollout:
+    return Rollout.model_validate({"steps": [{"traffic": "5%", "pause": "5m"}, {"traffic": "50%"}], **fields})
+
+
+def later(
+    state: RolloutState, minutes: int, rollout: Rollout, inputs: RolloutInputs = READY
+) -> tuple[RolloutState, Action]:
+    """Advance once a minute, as an operator does at least, while a step lasts."""
+    action = None
+    for minute in range(minutes + 1):
+        now = (state.observed_at or NOW) if minute == 0 else inputs.now + MINUTE
+        inputs = replace(inputs, now=now)
+        state, action = advance(state, rollout, inputs)
+        if state.phase is not Phase.STEPPING:
+            break
+    assert action is not None
+    return state, action
+
+
+def test_a_step_lasts_as_long_as_its_pause_says_although_the_verdict_is_there() -> None:
+    state, action = later(STEPPING, 4, spec(), replace(READY, verdict=GOOD))
+    assert (state.step, state.waiting, state.message) == (0, "Duration", "the step lasts 5m")
+    assert action.wake == NOW + timedelta(minutes=4, seconds=30)
+    state, _ = later(STEPPING, 5, spec(), replace(READY, verdict=GOOD))
+    assert state.step == 1
+
+
+def test_a_verdict_on_another_step_or_rollout_does_not_count() -> None:
+    for analysis in ("1/two/1", "2/two/0", "1/three/0", ""):
+        stale = Verdict(Outcome.FAILED, analysis)
+        state, _ = later(STEPPING, 9, spec(), replace(READY, verdict=stale))
+        assert (state.phase, state.step, state.waiting) == (Phase.STEPPING, 0, "Verdict")
+
+
+@pytest.mark.parametrize(
+    ("fields", "requests", "waiting"),
+    [
+        ({"steps": [{"traffic": "5%", "minRequests": 500}]}, 499, "Requests"),
+        ({"analysis": {"minRequests": 500}}, 499, "Requests"),
+        ({"steps": [{"traffic": "5%", "minRequests": 10}], "analysis": {"minRequests": 500}}, 9, "Requests"),
+        ({"steps": [{"traffic": "5%", "minRequests": 10}], "analysis": {"minRequests": 500}}, 10, ""),
+        ({"analysis": {"minRequests": 500}}, 500, ""),
+    ],
+)
+def test_requests_of_a_step_are_its_own_or_those_of_the_analysis(
+    fields: dict[str, Any], requests: int, waiting: str
+) -> None:
+    state, _ = later(STEPPING, 6, spec(**fields), replace(READY, verdict=GOOD, requests=requests))
+    assert (state.waiting == "Requests") is bool(waiting)
+    assert (state.phase is Phase.STEPPING and state.step == 0) is bool(waiting)
+
+
+def test_the_clock_stands_still_while_it_is_paused() -> None:
+    state, _ = later(STEPPING, 2, spec(), replace(READY, verdict=GOOD))
+    paused = replace(READY, verdict=GOOD, paused=True, now=NOW + 2 * MINUTE)
+    state, _ = advance(state, spec(), paused)
+    state, action = later(state, 300, spec(), paused)
+    assert (state.waiting, state.step, action.weights) == ("Paused", 0, {1: 950_000, 2: 50_000})
+    resumed = state
+    for minute in range(3):
+        at = NOW + timedelta(minutes=302 + minute)
+        resumed, _ = advance(resumed, spec(), replace(paused, paused=False, now=at))
+        assert (resumed.step, resumed.waiting) == (0, "Duration")
+    resumed, _ = advance(resumed, spec(), replace(paused, paused=False, now=NOW + timedelta(minutes=305)))
+    assert resumed.step == 1
+
+
+def test_a_convicted_candidate_goes_back_although_it_is_paused() -> None:
+    bad = Verdict(Outcome.FAILED, STEPPING.analysis, "errorRate", "1.2% of 500 requests failed")
+    state, _ = advance(STEPPING, spec(paused=True), replace(READY, verdict=bad))
+    assert (state.phase, state.failed[0].reason) == (Phase.ROLLING_BACK, "errorRate")
+
+
+@pytest.mark.parametrize(
+    "stopped",
+    [
+        {"unrelated": FailureFact("NodeLost", "node n-1 is not ready")},
+        {"candidate_ready": False},
+    ],
+)
+def test_time_without_a_ready_candidate_does_not_count(stopped: dict[str, Any]) -> None:
+    rollout = spec(analysis={"timeout": "10m", "onInconclusive": "Rollback"})
+    state, action = later(STEPPING, 60, rollout, replace(READY, **stopped))
+    assert (state.phase, state.step) == (Phase.STEPPING, 0)
+    assert state.waiting == ("NodeLost" if "unrelated" in stopped else "Loaded")
+    assert action.weights == {1: 950_000, 2: 50_000}
+    assert state.failed == ()
+
+
+@pytest.mark.parametrize("jump", [timedelta(days=300), timedelta(days=-300), timedelta(minutes=3)])
+def test_a_clock_that_jumps_moves_the_step_and_does_not_end_it(jump: timedelta) -> None:
+    rollout = spec(analysis={"timeout": "10m", "onInconclusive": "Rollback"})
+    state, _ = later(STEPPING, 2, rollout)
+    at = NOW + 2 * MINUTE + jump
+    state, _ = advance(state, rollout, replace(READY, now=at))
+    assert (state.phase, state.waiting) == (Phase.STEPPING, "Verdict")
+    state, _ = later(state, 7, rollout, replace(READY, now=at))
+    assert state.phase is Phase.STEPPING
+    state, _ = advance(state, rollout, replace(READY, now=at + 8 * MINUTE))
+    assert (state.phase, state.failed[0].reason) == (Phase.ROLLING_BACK, "Inconclusive")
+
+
+def test_an_operator_that_was_away_has_seen_no_time() -> None:
+    rollout = spec(analysis={"timeout": "10m", "onInconclusive": "Rollback"})
+    state, _ = later(STEPPING, 2, rollout)
+    state, _ = advance(state, rollout, replace(READY, now=NOW + timedelta(hours=5)))
+    assert state.phase is Phase.STEPPING
+
+
+@pytest.mark.parametrize("outcome", [None, Outcome.INCONCLUSIVE, Outcome.ERROR])
+@pytest.mark.parametrize(
+    ("choice", "phase", "step", "waiting"),
+    [
+        ("Hold", Phase.STEPPING, 0, "Inconclusive"),
+        ("Promote", Phase.STEPPING, 1, ""),
+        ("Rollback", Phase.ROLLING_BACK, 0, ""),
+    ],
+)
+def test_a_timeout_without_a_verdict_is_what_the_spec_says(
+    outcome: Outcome | None, choice: str, phase: Phase, step: int, waiting: str
+) -> None:
+    rollout = spec(analysis={"timeout": "10m", "onInconclusive": choice})
+    verdict = Verdict(outcome, STEPPING.analysis, "", "Prometheus does not answer") if outcome is not None else None
+    state, _ = later(STEPPING, 9, rollout, replace(READY, verdict=verdict))
+    assert (state.phase, state.step) == (Phase.STEPPING, 0)
+    state, _ = advance(state, rollout, replace(READY, now=NOW + 10 * MINUTE, verdict=verdict))
+    assert (state.phase, state.step, state.waiting) == (phase, step, waiting)
+    if choice == "Hold":
+        overdue = replace(READY, now=NOW + 11 * MINUTE, verdict=GOOD)
+        assert advance(state, rollout, overdue)[0].step == 1, "a verdict that comes after the timeout still counts"
+        by_hand, action = advance(state, rollout, replace(READY, now=NOW + 11 * MINUTE, promote="two"))
+        assert (by_hand.phase, action.weights) == (Phase.PROMOTING, {1: 0, 2: 1_000_000})
+
+
+def test_a_second_push_replaces_the_candidate_and_the_first_gets_nothing_more() -> None:
+    state, action = advance(STEPPING, spec(), replace(READY, declared=THREE))
+    assert (state.phase, state.candidate, state.number) == (Phase.LOADING, THREE, 2)
+    assert action.weights == {1: 1_000_000, 3: 0}
+    assert action.keep == {1, 3}
+    assert [(record.revision, record.outcome) for record in state.history] == [(TWO, "Superseded")]
+    assert state.failed == ()
+
+
+def test_a_push_while_the_candidate_is_promoted_begins_from_it() -> None:
+    state = replace(STEPPING, phase=Phase.PROMOTING, step=1)
+    state, action = advance(state, spec(), replace(READY, declared=THREE))
+    assert (state.phase, state.stable, action.wake) == (Phase.PROMOTED, TWO, NOW)
+    state, action = advance(state, spec(), replace(READY, declared=THREE, candidate_ready=False))
+    assert (state.phase, action.weights) == (Phase.LOADING, {2: 1_000_000, 3: 0})
+
+
+def test_a_revert_in_the_middle_is_no_rollout_and_no_failure() -> None:
+    state, action = advance(STEPPING, spec(), replace(READY, declared=ONE))
+    assert (state.phase, state.candidate, action.weights) == (Phase.STABLE, None, {1: 1_000_000})
+    assert (state.failed, state.history[0].outcome) == ((), "Withdrawn")
+    again, _ = advance(state, spec(), replace(READY, candidate_ready=False))
+    assert (again.phase, again.number) == (Phase.LOADING, 2)
+
+
+def test_a_retry_acts_once() -> None:
+    failed, _ = advance(STEPPING, spec(), replace(READY, candidate_failed=FailureFact("CrashLoop")))
+    gone = replace(READY, candidate_ready=False, candidate_loaded=False, retry="two")
+    held, _ = advance(failed, spec(), gone)
+    assert held.phase is Phase.HELD
+    again, _ = advance(held, spec(), gone)
+    assert (again.phase, again.failed, again.handled) == (Phase.LOADING, (), ("retry=two",))
+    broken, _ = advance(again, spec(), replace(gone, candidate_failed=FailureFact("CrashLoop")))
+    assert broken.phase is Phase.ROLLING_BACK
+    for _ in range(3):
+        broken, action = advance(broken, spec(), gone)
+    assert (broken.phase, action.wake) == (Phase.HELD, None)
+    once_more, _ = advance(broken, spec(), replace(gone, retry="two@2026-01-01T12:00:00Z"))
+    assert once_more.phase is Phase.LOADING
+
+
+def test_an_undo_of_a_promoted_revision_serves_the_former_until_git_changes() -> None:
+    state = RolloutState(Phase.PROMOTED, NOW, stable=TWO, former=ONE, number=1, observed_at=NOW)
+    requested = replace(READY, undo="two", stable_ready=False)
+    back, action = advance(state, spec(), requested)
+    assert (back.phase, action.weights, action.keep) == (Phase.ROLLING_BACK, {1: 1_000_000, 2: 0}, {1, 2})
+    assert "answers until the stable revision is loaded" in advance(back, spec(), requested)[0].message
+    _, action = advance(back, spec(), replace(requested, stable_ready=True))
+    assert action.keep == {1}
+    held, action = advance(back, spec(), replace(requested, stable_ready=True, candidate_loaded=False))
+    assert (held.phase, action.weights) == (Phase.HELD, {1: 1_000_000})
+    assert "argosy.dev/retry: two" in held.message
+    other, _ = advance(held, spec(), replace(requested, declared=THREE, candidate_ready=False))
+    assert (other.phase, other.candidate, other.failed) == (Phase.LOADING, THREE, ())
+    back_again, _ = advance(other, spec(), replace(requested, candidate_ready=False))
+    assert (back_again.phase, back_again.candidate) == (Phase.LOADING, TWO), "the annotation acted once"
+
+
+def test_an_undo_may_name_the_revision_to_go_back_to() -> None:
+    state = RolloutState(Phase.PROMOTED, NOW, stable=THREE, former=TWO, number=2, observed_at=NOW)
+    requested = replace(READY, declared=THREE, undo="three", undo_to=ONE, stable_ready=False)
+    back, action = advance(state, spec(), requested)
+    assert (back.stable, back.candidate, action.keep) == (ONE, THREE, {1, 3})
+    nowhere = replace(requested, undo_to=THREE)
+    assert advance(state, spec(), nowhere)[0].phase is Phase.PROMOTED
+
+
+def test_servers_that_cannot_divide_requests_switch_all_of_them_and_are_judged() -> None:
+    loading = replace(STEPPING, phase=Phase.LOADING)
+    undivided = replace(READY, split=False)
+    state, action = advance(loading, spec(), undivided)
+    assert (state.phase, action.weights, action.keep) == (Phase.STEPPING, {1: 0, 2: 1_000_000}, {1, 2})
+    assert state.message == "step 1 of 1: 100% of requests"
+    state, _ = advance(state, spec(), replace(undivided, verdict=Verdict(Outcome.FAILED, state.analysis)))
+    assert state.phase is Phase.ROLLING_BACK
+
+
+def test_a_recreated_candidate_is_alone_until_it_is_taken_back() -> None:
+    loading = replace(STEPPING, phase=Phase.LOADING)
+    alone = replace(READY, together=False, candidate_ready=False, stable_ready=False)
+    state, action = advance(loading, spec(), alone)
+    assert (state.phase, action.weights, action.keep) == (Phase.LOADING, {1: 0, 2: 1_000_000}, {2})
+    broken = replace(alone, candidate_failed=FailureFact("LoadFailed", "no such file"))
+    state, action = advance(state, spec(), broken)
+    assert (state.phase, action.weights, action.keep) == (Phase.ROLLING_BACK, {1: 1_000_000, 2: 0}, {1})
+
+
+def test_a_revision_with_the_stable_version_number_replaces_it() -> None:
+    same = Revision("other", 1)
+    state = RolloutState(Phase.STABLE, NOW, stable=ONE, observed_at=NOW)
+    state, action = advance(state, spec(), RolloutInputs(same, NOW))
+    assert (state.phase, action.weights, action.keep) == (Phase.LOADING, {1: 1_000_000}, {1})
+    for _ in range(2):
+        state, action = advance(state, spec(), replace(READY, declared=same))
+    assert (state.phase, state.stable, action.weights) == (Phase.PROMOTED, same, {1: 1_000_000})
+
+
+def test_what_serves_before_there_is_a_state_is_the_stable_revision() -> None:
+    state, action = advance(None, spec(), RolloutInputs(TWO, NOW, serving=ONE))
+    assert (state.phase, state.stable, state.candidate, action.keep) == (Phase.LOADING, ONE, TWO, {1, 2})
+    state, action = advance(None, spec(), RolloutInputs(TWO, NOW))
+    assert (state.phase, state.stable, action.weights) == (Phase.LOADING, None, {2: 1_000_000})
+
+
+def test_the_first_revision_is_tried_until_it_loads_for_there_is_nothing_to_go_back_to() -> None:
+    state, _ = advance(None, spec(), RolloutInputs(ONE, NOW))
+    failed = RolloutInputs(ONE, NOW, candidate_failed=FailureFact("LoadFailed", "no such file"))
+    state, _ = advance(state, spec(), failed)
+    assert (state.phase, state.waiting, state.message) == (Phase.LOADING, "LoadFailed", "it fails: no such file")
+    state, _ = advance(state, spec(), replace(READY, declared=ONE))
+    assert (state.phase, state.message) == (Phase.STABLE, "revision one (version 1) serves")
+
+
+def test_a_spec_that_loses_its_steps_in_the_middle_promotes() -> None:
+    state, _ = advance(replace(STEPPING, step=1), Rollout(), READY)
+    assert state.phase is Phase.PROMOTING
+    state, _ = advance(replace(STEPPING, step=7), spec(), READY)
+    assert (state.phase, state.waiting) == (Phase.STEPPING, "Verdict")

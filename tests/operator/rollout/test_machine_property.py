@@ -1,0 +1,234 @@
+"""Random histories of a rollout: pushes, reverts, crashes, verdicts, annotations, restarts, clocks that jump."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from argosy.api.model.rollout.rollout import Rollout
+from argosy.api.rolloutstatus import RolloutStatus
+from argosy.rollout.clock import READING
+from argosy.rollout.machine import advance
+from argosy.rollout.state import (
+    ALL_TRAFFIC,
+    PROVING,
+    RESTING,
+    FailureFact,
+    Phase,
+    Revision,
+    RolloutInputs,
+    RolloutState,
+)
+from argosy.rollout.statuses import from_status, to_status
+from argosy.rollout.verdict import Outcome, Verdict
+
+REVISIONS = [Revision(f"r{version}", version) for version in range(1, 5)] + [Revision("r4b", 4)]
+_STEPS = [{"traffic": "5%"}, {"traffic": "20%", "minRequests": 10}, {"traffic": "60%", "pause": "10m"}]
+SPECS = [
+    None,
+    Rollout(),
+    Rollout.model_validate({"steps": _STEPS}),
+    Rollout.model_validate({"steps": _STEPS[:1], "shadow": {"traffic": "10%"}}),
+    Rollout.model_validate({"shadow": {"traffic": "10%"}, "analysis": {"onInconclusive": "Promote"}}),
+    Rollout.model_validate({"steps": _STEPS, "analysis": {"onInconclusive": "Rollback"}}),
+    Rollout.model_validate({"steps": _STEPS, "paused": True}),
+]
+_revisions, _specs = st.sampled_from(REVISIONS), st.sampled_from(SPECS)
+_names = st.sampled_from(["", *(revision.name for revision in REVISIONS), "r2@1", "r2@2", "unknown"])
+_FORWARD = [Phase.LOADING, Phase.SHADOWING, Phase.STEPPING, Phase.PROMOTING, Phase.PROMOTED]
+
+
+class Rollouts(RuleBasedStateMachine):
+    """A member whose servers load what is to be kept, and unload the rest once something of it is ready."""
+
+    @initialize(spec=_specs)
+    def begin(self, spec: Rollout | None) -> None:
+        self.spec = spec
+        self.inputs = RolloutInputs(REVISIONS[0], datetime(2026, 1, 1, tzinfo=UTC))
+        self.ready: set[int] = set()
+        self.banned: set[str] = set()
+        self.served = False
+        self.state, self.action = advance(None, spec, self.inputs)
+
+    # What happens to it.
+
+    @rule(revision=_revisions)
+    def push(self, revision: Revision) -> None:
+        self.inputs = replace(self.inputs, declared=revision)
+        self.step()
+
+    @rule()
+    def revert(self) -> None:
+        if self.state.stable is not None:
+            self.push(self.state.stable)
+
+    @rule(spec=_specs)
+    def edit(self, spec: Rollout | None) -> None:
+        self.spec = spec
+        self.step()
+
+    @rule(text=_names, which=st.sampled_from(["promote", "retry", "undo"]))
+    def annotate(self, which: str, text: str) -> None:
+        self.inputs = replace(self.inputs, **{which: text})
+        self.step()
+
+    @rule()
+    def release(self) -> None:
+        """Let a revision that is held be tried again."""
+        self.inputs = replace(self.inputs, retry=f"{self.inputs.declared.name}@{self.state.number}")
+        self.step()
+
+    @rule(paused=st.booleans())
+    def pause(self, paused: bool) -> None:
+        self.inputs = replace(self.inputs, paused=paused)
+        self.step()
+
+    @rule(split=st.booleans())
+    def split(self, split: bool) -> None:
+        self.inputs = replace(self.inputs, split=split)
+        self.step()
+
+    @rule(reason=st.sampled_from([None, FailureFact("NoRoom", "0 of 1 GPUs are free"), FailureFact("NodeLost")]))
+    def obstruct(self, reason: FailureFact | None) -> None:
+        self.inputs = replace(self.inputs, unrelated=reason)
+        self.step()
+
+    @rule(seconds=st.integers(0, 4000), micros=st.integers(0, 999_999))
+    def wait(self, seconds: int, micros: int) -> None:
+        self.inputs = replace(self.inputs, now=self.inputs.now + timedelta(seconds=seconds, microseconds=micros))
+        self.step()
+
+    @rule(hours=st.integers(-48, 48))
+    def jump(self, hours: int) -> None:
+        self.inputs = replace(self.inputs, now=self.inputs.now + timedelta(hours=hours))
+        self.step()
+
+    @rule()
+    def load(self) -> None:
+        """Load and unload what servers are to."""
+        if self.action.keep & self.ready or not self.ready:
+            self.ready &= self.action.keep
+        self.ready |= self.action.keep
+        self.served = True
+        self.step()
+
+    @rule(version=st.sampled_from([1, 2, 3, 4]))
+    def crash(self, version: int) -> None:
+        """Lose a version for a while; the last one that is ready stays."""
+        if self.ready - {version}:
+            self.ready.discard(version)
+        self.step()
+
+    @precondition(lambda self: self.state.candidate is not None)
+    @rule()
+    def fail(self) -> None:
+        self.step(candidate_failed=FailureFact("CrashLoop", "exited 5 times"))
+
+    @rule(outcome=st.sampled_from(Outcome), analysis=st.sampled_from(["", "1/r2/0", "present"]))
+    def judge(self, outcome: Outcome, analysis: str) -> None:
+        analysis = self.state.analysis if analysis == "present" else analysis
+        self.step(verdict=Verdict(outcome, analysis, "errorRate", "2 of 100 requests failed"), requests=20)
+
+    @rule()
+    def prove(self) -> None:
+        """Let the present step pass."""
+        for _ in range(12):
+            self.inputs = replace(self.inputs, now=self.inputs.now + timedelta(minutes=1))
+            self.step(verdict=Verdict(Outcome.SUCCESSFUL, self.state.analysis), requests=1000)
+
+    @rule()
+    def restart(self) -> None:
+        text = to_status(self.state).model_dump_json(by_alias=True)
+        restored = from_status(RolloutStatus.model_validate_json(text))
+        assert restored == self.state
+        self.state = restored
+
+    def step(self, **facts: object) -> None:
+        """Run one round, and check what it decided against what was before."""
+        before = self.state
+        candidate = before.candidate or self.inputs.declared
+        inputs = replace(
+            self.inputs,
+            candidate_ready=candidate.version in self.ready,
+            candidate_loaded=candidate.version in self.ready,
+            stable_ready=before.stable is None or before.stable.version in self.ready,
+            **facts,
+        )
+        self.state, self.action = advance(before, self.spec, inputs)
+        self.settled(inputs)
+        self.remember(before, inputs)
+
+    def remember(self, before: RolloutState, inputs: RolloutInputs) -> None:
+        """Keep which revisions failed, and check that none of them returns."""
+        goes_back = before.phase is not Phase.ROLLING_BACK and self.state.phase is Phase.ROLLING_BACK
+        undone = goes_back and self.state.failed[0].reason == "Undone"
+        if goes_back:
+            assert self.state.stable is not None
+            if not undone:
+                self.banned.add(self.state.candidate.name)
+        retried = before.phase is Phase.HELD and self.state.phase is Phase.LOADING and bool(inputs.retry)
+        if retried and inputs.retry.partition("@")[0] == self.state.candidate.name:
+            self.banned.discard(self.state.candidate.name)
+        same = before.phase in PROVING and self.state.phase in _FORWARD and self.state.candidate == before.candidate
+        if same and inputs.paused and self.state.phase is not before.phase:
+            assert self.state.message.startswith("promoted by hand")
+
+    def settled(self, inputs: RolloutInputs) -> None:
+        """Check that the machine comes to rest with unchanged inputs, and says what it waits for."""
+        state = self.state
+        for _ in range(10):
+            if state.phase in RESTING or state.waiting:
+                break
+            following, _ = advance(state, self.spec, replace(inputs, verdict=None, candidate_failed=None))
+            if following == state:
+                break
+            state = following
+        assert state.phase in RESTING or state.waiting, state
+
+    # What always holds.
+
+    @invariant()
+    def weights_sum_to_all_requests(self) -> None:
+        assert sum(self.action.weights.values()) == ALL_TRAFFIC
+        assert all(weight >= 0 for weight in self.action.weights.values())
+
+    @invariant()
+    def what_gets_requests_is_loaded(self) -> None:
+        assert {version for version, weight in self.action.weights.items() if weight} <= self.action.keep
+
+    @invariant()
+    def some_ready_version_serves(self) -> None:
+        if self.served:
+            assert self.ready
+
+    @invariant()
+    def no_revision_that_failed_returns(self) -> None:
+        if self.state.phase in PROVING:
+            assert self.state.candidate.name not in self.banned
+        if self.state.phase is Phase.PROMOTED:
+            assert self.state.stable.name not in self.banned
+
+    @invariant()
+    def a_rollout_under_way_is_looked_at_again(self) -> None:
+        if self.state.phase in RESTING:
+            assert self.action.wake is None or self.action.wake == self.inputs.now
+        else:
+            assert self.inputs.now <= self.action.wake <= self.inputs.now + READING
+
+    @invariant()
+    def a_candidate_gets_no_more_than_its_step(self) -> None:
+        if self.state.phase is Phase.STEPPING and self.spec is not None and self.inputs.split and self.spec.steps:
+            most = max(step.traffic for step in self.spec.steps) * 1000
+            assert self.action.weights[self.state.candidate.version] <= most
+
+    @invariant()
+    def what_is_recorded_is_bounded(self) -> None:
+        assert len(self.state.failed) <= 20
+        assert len(self.state.history) <= 10
+        assert len(self.state.handled) <= 3
+
+
+Rollouts.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestRollouts = Rollouts.TestCase
