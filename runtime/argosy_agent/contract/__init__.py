@@ -12,6 +12,7 @@ from .models import (
     LoadState,
     RenderedModel,
     RenderedRepository,
+    VersionConfig,
     VersionSource,
     in_load_order,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "RenderedRepository",
     "RenderedModel",
     "VersionSource",
+    "VersionConfig",
     "in_load_order",
     "LoadedModel",
     "LoadState",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .fields import Fields, check_unique, document, file_name, number, relative_path, unicode_text, uri
-from .models import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
+from .models import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionConfig, VersionSource
 
 DESIRED_KEY = "repository.json"
 """The key of a server's ConfigMap under which its `repository_text` stands."""
@@ -146,7 +146,7 @@ def to_model(fields: Fields) -> RenderedModel:
         name=name,
         config_text=fields.text("config"),
         versions={number(key, versions.at(key)): _source(versions.mapping(key)) for key in versions.values},
-        steps={unicode_text(name, steps.path): steps.number(name) for name in steps.values},
+        steps=_steps(steps),
         gpus=fields.numbers("gpus"),
         reload_key=reload_key if "configKey" in fields.values else "",
         resource=fields.text("resource", ""),
@@ -176,8 +176,18 @@ def _of_source(source: VersionSource) -> dict[str, Any]:
         "memory": source.memory,
         "whole": source.exclusive,
         "secret": source.secret,
+        "own": _of_config(source.own) if source.own is not None else None,
     }
     return {key: value for key, value in values.items() if value}
+
+
+def _of_config(own: VersionConfig) -> dict[str, Any]:
+    return {
+        "config": own.text,
+        "steps": {name: own.steps[name] for name in sorted(own.steps)},
+        "reloadKey": own.reload_key,
+        "configKey": own.config_key,
+    }
 
 
 def _source(fields: Fields) -> VersionSource:
@@ -191,7 +201,22 @@ def _source(fields: Fields) -> VersionSource:
         memory=fields.number("memory", 0),
         exclusive=fields.flag("whole", False),
         secret=file_name(secret, fields.at("secret")) if (secret := fields.text("secret", "")) else "",
+        own=_config(fields.mapping("own")) if "own" in fields.values else None,
     )
+
+
+def _config(fields: Fields) -> VersionConfig:
+    steps = fields.mapping("steps", {})
+    return VersionConfig(
+        text=fields.text("config"),
+        config_key=fields.text("configKey", ""),
+        reload_key=fields.text("reloadKey", ""),
+        steps=_steps(steps),
+    )
+
+
+def _steps(fields: Fields) -> dict[str, int]:
+    return {unicode_text(name, fields.path): fields.number(name) for name in fields.values}
 
 
 def _of_loaded(loaded: LoadedModel) -> dict[str, Any]:

@@ -4,6 +4,7 @@ A server's model repository as values, before it is written:
 
 <model>/config.pbtxt        `config_text`
 <model>/<version>/          the files at `versions[version].uri`, and those of `texts`; empty for an ensemble
+<model>/<version>/argosy.pbtxt      the text of `versions[version].own`, where a version has one
 """
 
 from collections.abc import Mapping
@@ -70,12 +71,26 @@ class LoadedModel:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionConfig:
+    """The configuration that one version has in place of its model's, so that both are served next to each other.
+
+    `text`: that of its `argosy.pbtxt`; empty in decisions, which see no texts. The keys and `steps` are as in
+    `RenderedModel`. What decides between versions (which of them are served, and their traffic) is the model's alone.
+    """
+
+    text: str = ""
+    config_key: str = ""
+    reload_key: str = ""
+    steps: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class VersionSource:
     """The source of one version's files. An ensemble's version has no files: `uri` is empty.
 
     `filename`: the name of a single file in the version's folder; empty keeps its own name. `memory`: bytes on each of
     its GPUs, 0 if unknown; `exclusive`: it shares them with no other model. `secret`: the Secret with the credentials
-    for the files; empty: the pool's.
+    for the files; empty: the pool's. `own`: its own configuration, None where it has the model's.
     """
 
     uri: str = ""
@@ -84,6 +99,7 @@ class VersionSource:
     memory: int = 0
     exclusive: bool = False
     secret: str = ""
+    own: VersionConfig | None = None
 
     @property
     def files(self) -> tuple[str, str, str, str]:
@@ -94,7 +110,8 @@ class VersionSource:
 @dataclass(frozen=True, slots=True)
 class RenderedModel:
     """One folder of a repository. `steps` are the models that must be loaded first: an ensemble's own. Where they are
-    `alternatives`, as variants are, one of them is enough. `base`: the model that an adapter is loaded into.
+    `alternatives`, as variants are, one of them is enough. A version with a configuration of its own has its own steps.
+    `base`: the model that an adapter is loaded into.
 
     `gpus` are those of the server that the model sits on, by index from 0, and `instances` how many of it run on each
     device, 0 where that is not known. `config_key` is another where the config differs in anything but the versions
@@ -125,23 +142,45 @@ class RenderedModel:
     @property
     def is_ensemble(self) -> bool:
         """Whether it composes other models instead of holding one."""
-        return bool(self.steps)
+        return bool(self.needs)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The models that any of its versions runs."""
+        return frozenset(self.steps).union(*(source.own.steps for source in self.versions.values() if source.own))
+
+    def steps_of(self, version: int) -> Mapping[str, int]:
+        """Return the models that a version runs, with their versions."""
+        own = self.versions[version].own
+        return self.steps if own is None else own.steps
+
+    def config_of(self, version: int) -> VersionConfig:
+        """Return what a version is configured by: its own configuration, or the model's."""
+        own = self.versions[version].own
+        return own or VersionConfig(self.config_text, self.config_key, self.reload_key, self.steps)
+
+    def configures_like(self, other: "RenderedModel", version: int) -> bool:
+        """Return whether a version, which both have, is configured alike in both; its files are not compared."""
+        mine = (self.name, self.config_of(version).text, self.steps_of(version), self.texts)
+        return mine == (other.name, other.config_of(version).text, other.steps_of(version), other.texts)
 
     def changes_live(self, former: "RenderedModel") -> bool:
         """Return whether a server that serves the former has nothing to load but further instances."""
-        files = {version: source.files for version, source in former.versions.items()}
-        return (
-            bool(self.reload_key)
-            and self.reload_key == former.reload_key
-            and all(files.get(version) == source.files for version, source in self.versions.items())
-        )
+        return all(self._changes_live(former, version) for version in self.versions)
+
+    def _changes_live(self, former: "RenderedModel", version: int) -> bool:
+        if version not in former.versions:
+            return False
+        key = self.config_of(version).reload_key
+        same_key = bool(key) and key == former.config_of(version).reload_key
+        return same_key and self.versions[version].files == former.versions[version].files
 
     def serves_like(self, other: "RenderedModel") -> bool:
         """Return whether a server would load the same: the memory is only reported, and may change without a reload."""
         mine = (self.name, self.config_text, self.steps, self.texts)
         return mine == (other.name, other.config_text, other.steps, other.texts) and {
-            version: source.files for version, source in self.versions.items()
-        } == {version: source.files for version, source in other.versions.items()}
+            version: (source.files, source.own) for version, source in self.versions.items()
+        } == {version: (source.files, source.own) for version, source in other.versions.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +198,7 @@ class RenderedRepository:
 def in_load_order(models: tuple[RenderedModel, ...]) -> tuple[RenderedModel, ...]:
     """Return models by name, then the ensembles, each behind the ensembles it uses."""
     by_name = {model.name: model for model in models}
-    waits = {model.name: model.steps.keys() & by_name.keys() for model in models}
+    waits = {model.name: model.needs & by_name.keys() for model in models}
     users: dict[str, list[str]] = {}
     for name, steps in waits.items():
         for step in steps:

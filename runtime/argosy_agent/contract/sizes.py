@@ -32,6 +32,10 @@ _STEP = 30
 """The line of a step without its name, with a version of 19 digits."""
 _SOURCE, _TEXT, _EXCLUSIVE = 56, 12, 21
 """A version in what is applied, with a memory of 15 digits; each text that it has, without its key and itself."""
+OWN_BYTES = 180
+"""A version's own configuration in what is applied, without its text and its steps: two keys of 16 digits, braces."""
+OWN_STEP_BYTES = 34
+"""The line of a step of it without its name, with a version of 19 digits."""
 _LOADED = 216
 """A version in what is said of the server, without its model's name and its number, where its reason has
 `REASON_BYTES`. One that is ready takes less, with the digest of its files."""
@@ -74,6 +78,7 @@ def entry_bytes(
 
     `name` and `resource` as in `RenderedModel`; `config`: bytes, from `config_bytes`; `gpus`: the number of its GPUs.
     `more_versions`: the number of versions that may be loaded in addition to `versions`, each as large as the largest.
+    Own configurations of versions count with their texts.
     """
     declared = text_bytes(resource or name)
     sizes = [_version(number, source, declared) for number, source in versions.items()]
@@ -86,6 +91,11 @@ def entry_bytes(
     return max(applied + sum(sizes) + more_versions * most, _ANNOTATIONS * notes)
 
 
+def own_bytes(config: int, steps: Iterable[str] = ()) -> int:
+    """Return the bytes that a version's own configuration takes, with a text of `config` bytes, from `config_bytes`."""
+    return OWN_BYTES + config + sum(OWN_STEP_BYTES + text_bytes(step) for step in steps)
+
+
 def stepped(size: int) -> int:
     """Return a size that is an eighth above at most, one of few: what takes nearly the same is equivalent."""
     step = 1 << max(0, size.bit_length() - 4)
@@ -96,4 +106,5 @@ def _version(number: int, source: VersionSource, declared: int) -> int:
     """Return the bytes of a version in both parts of a state; `declared`: the bytes of its model's name."""
     texts = (("uri", source.uri), ("digest", source.digest), ("filename", source.filename), ("secret", source.secret))
     size = _SOURCE + sum(_TEXT + len(key) + text_bytes(text) for key, text in texts if text)
+    size += own_bytes(text_bytes(source.own.text), source.own.steps) if source.own is not None else 0
     return size + (_EXCLUSIVE if source.exclusive else 0) + _LOADED + declared + 2 * len(str(number))

@@ -19,8 +19,8 @@ from argosy_agent.contract.fields import DocumentError, Fields, number
 from argosy_agent.jsonfiles import read_json, write_json, write_text
 
 from .target import Target
-from .tritonfolder import CONFIG
-from .writing import config_of, copy_into, shared_files, write_version
+from .tritonfolder import CONFIG, VERSION_CONFIG
+from .writing import config_of, copy_into, newest_by_config, shared_files, version_config_of, write_version
 
 SIDE_FOLDERS = ("staging", "replaced")
 LONGEST_RECORD = 200
@@ -63,8 +63,7 @@ class RepositoryFolder:
 
         What they replace is retained until the change is accepted or reverted.
         """
-        config = self.root / target.model.name / CONFIG
-        change = StagedChange(self, target, before, config.read_text() if config.is_file() else "")
+        change = StagedChange(self, target, before)
         self.clear(target.model.name)  # an earlier change may not have come to it
         self._record(Target(before.model if before else target.model, {}))
         try:
@@ -90,13 +89,16 @@ class RepositoryFolder:
         standing = self.standing(target, change.before).keys()
         for version in sorted(target.model.versions.keys() - standing):
             change.put_version(version, files.get(version))
-        newest = max(target.model.versions, default=0)
-        unchanged = newest in standing and change.before is not None and newest == max(change.before.model.versions)
+        newest = newest_by_config(target.model)
+        unchanged = newest in standing and change.before is not None and newest == newest_by_config(change.before.model)
         for name, extra in shared_files(target.model, files).items():
             # What stands stays the very same: another file of the same content would make a server reload the model.
             if not (unchanged and (folder / name).exists()):
                 change.put(folder / name, extra)
-        write_text(folder / CONFIG, config_of(target.model, folder))
+        for version in sorted(standing):
+            entry = folder / str(version)
+            change.put_config(entry / VERSION_CONFIG, version_config_of(target.model, version, entry))
+        change.put_config(folder / CONFIG, config_of(target.model, folder))
 
     def _record(self, target: Target) -> None:
         write_json(self._record_path(target.model.name), _to_json(target))
@@ -120,9 +122,9 @@ class StagedChange:
     Accept it when it is loaded and tidy up when nothing needs what it replaced; or take it back.
     """
 
-    def __init__(self, folder: RepositoryFolder, target: Target, before: Target | None, config: str) -> None:
+    def __init__(self, folder: RepositoryFolder, target: Target, before: Target | None) -> None:
         self.target, self.before = target, before
-        self._config = config
+        self._configs: dict[Path, str | None] = {}
         self._folder = folder
         self._put: list[Path] = []
 
@@ -138,6 +140,11 @@ class StagedChange:
         staged = self._folder._side_path("staging", entry)
         copy_into(source, staged)
         self._swap(entry, staged)
+
+    def put_config(self, path: Path, text: str | None) -> None:
+        """Write a configuration, or remove it where there is to be none."""
+        self._configs[path] = path.read_text() if path.is_file() else None
+        _replace(path, text)
 
     def _swap(self, entry: Path, staged: Path) -> None:
         if entry.exists():
@@ -171,9 +178,20 @@ class StagedChange:
             replaced = self._folder._side_path("replaced", entry)
             if replaced.exists():
                 replaced.rename(entry)
-        config = self._config or self.before.model.config_text
-        write_text(self._folder.root / self.before.model.name / CONFIG, config)
+        for path, text in self._configs.items():
+            _replace(path, text)
+        config = self._folder.root / self.before.model.name / CONFIG
+        if not config.is_file():
+            write_text(config, self.before.model.config_text)
         self._folder._record(self.before)
+
+
+def _replace(path: Path, text: str | None) -> None:
+    """Replace a file, or remove it where it is to have no text."""
+    if text is None:
+        path.unlink(missing_ok=True)
+    else:
+        write_text(path, text)
 
 
 def _remove(path: Path) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 from argosy_agent.transfer.errors import StorageError, shown
 
 CONFIG = "config.pbtxt"
+VERSION_CONFIG = "argosy.pbtxt"
+"""The configuration that a version has of its own, in its folder. It is the operator's, never one of the files."""
 OWN_CONFIG = ".files-config.pbtxt"
 """What the configuration among the files is called in the folder of their version."""
 _NUMBER = re.compile(r"[1-9][0-9]{0,18}")

@@ -207,7 +207,7 @@ class Ledger:
     def unwanted(self, folders: set[str]) -> list[str]:
         """Return the models that are here, or have a folder here, and should not be."""
         desired = {model.name for model in self.desired}
-        used = {step for target in self.applied.values() for step in target.model.steps}
+        used = {step for target in self.applied.values() for step in target.model.needs}
         return sorted((set(self.applied) | folders) - desired - used - set(self.doing) - self._unsettled)
 
     def loaded(self) -> tuple[LoadedModel, ...]:
@@ -293,22 +293,30 @@ class Ledger:
         applied, target = self.applied.get(model.name), self.targets.get(model.name)
         if applied is None or target is None:
             return True
-        same_files = applied.keys.get(version) == target.keys.get(version)
+        if version not in applied.model.versions or applied.keys.get(version) != target.keys.get(version):
+            return True
+        former, own = applied.model.versions[version].own, model.versions[version].own
+        if former is not None and own is not None:
+            return former != own
         only_config = applied.model.versions.keys() == model.versions.keys()
-        return not same_files or (only_config and applied != target)
+        return only_config and not applied.model.configures_like(model, version)
 
     def _missing_steps(self, model: RenderedModel) -> list[str]:
         """Return the steps that a model waits for: of an ensemble all that are not loaded, of alternatives none once
         one of them is.
         """
-        missing = sorted(
-            step
-            for step, version in model.steps.items()
-            if step in self.doing or self.state(step, version) is not LoadState.READY
-        )
         if model.base and not self._serves(model.base):
             return [model.base]
-        return [] if model.alternatives and len(missing) < len(model.steps) else missing
+        missing: set[str] = set()
+        for version in model.versions:
+            steps = model.steps_of(version)
+            lacks = {step for step, at in steps.items() if not self._has_step(step, at)}
+            if not model.alternatives or len(lacks) == len(steps):
+                missing |= lacks
+        return sorted(missing)
+
+    def _has_step(self, name: str, version: int) -> bool:
+        return name not in self.doing and self.state(name, version) is LoadState.READY
 
     def _serves(self, name: str) -> bool:
         """Return whether any version of a model is loaded."""

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_agent.contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
+from argosy_agent.contract import (
+    FailureKind,
+    LoadedModel,
+    LoadState,
+    RenderedModel,
+    RenderedRepository,
+    VersionConfig,
+    VersionSource,
+)
 from argosy_agent.contract.documents import (
     AgentState,
     fingerprint,
@@ -24,7 +32,8 @@ NAMES = st.text(st.characters(exclude_characters="/\0", exclude_categories=("Cs"
     lambda name: not name.startswith(".")
 )
 URIS = st.text().filter(lambda text: not set(text) & set("[]\0") and text.isascii())
-SOURCES = st.builds(VersionSource, URIS, st.text(), st.just("") | NAMES, NUMBERS, st.booleans())
+OWN = st.builds(VersionConfig, st.text(), st.text(), st.text(), st.dictionaries(st.text(), NUMBERS, max_size=2))
+SOURCES = st.builds(VersionSource, URIS, st.text(), st.just("") | NAMES, NUMBERS, st.booleans(), own=st.none() | OWN)
 MODELS = st.builds(
     RenderedModel,
     NAMES,

@@ -49,8 +49,20 @@ def size(text: str) -> int:
     return len(text.encode())
 
 
+def with_keys(source: VersionSource) -> VersionSource:
+    """Return a source whose own configuration has keys of their usual length."""
+    return replace(source, own=source.own and replace(source.own, config_key=KEY, reload_key=KEY))
+
+
 SMALL = MODELS.filter(lambda model: all(s.memory < 10**15 for s in model.versions.values())).map(
-    lambda model: replace(model, reload_key=KEY, config_key=KEY, instances=model.instances % 1000, gpus=(100, 101))
+    lambda model: replace(
+        model,
+        reload_key=KEY,
+        config_key=KEY,
+        instances=model.instances % 1000,
+        gpus=(100, 101),
+        versions={version: with_keys(source) for version, source in model.versions.items()},
+    )
 )
 EMPTY = size(state_text(AgentState()))
 

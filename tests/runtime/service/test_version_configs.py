@@ -4,6 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.runtime.service.conftest import CONFIG, MODEL, ask, infer, settled, states, value
 from tests.waiting import until
@@ -263,3 +264,29 @@ async def test_settings_without_effect_are_reported_of_their_version(repository,
     await plane.load("m", None, {})
     reasons = {m.version: m.reason for m in (await plane.index(ready_only=False)).models}
     assert reasons == {"1": "", "2": "optimization.eager_batching has no effect on this server"}
+
+
+LABELLED = CONFIG.replace("dims: [ 1 ] } ]\ndynamic", 'dims: [ 1 ] label_filename: "labels.txt" } ]\ndynamic')
+WARM = """
+model_warmup [ { name: "first" batch_size: 1 inputs { key: "X" value {
+  data_type: TYPE_FP32 dims: [ 1 ] input_data_file: "x" } } } ]
+"""
+
+
+async def test_a_version_has_labels_and_warm_up_data_of_its_own(repository, serve, tmp_path):
+    seen = tmp_path / "seen"
+    log = f"open({str(seen)!r}, 'a').write(f'{{x[0, 0]:g}}\\n'); y = x"
+    files = {
+        "labels.txt": "one",
+        "warmup/x": np.float32(1).tobytes(),
+        "1/model.py": source(log),
+        "2/model.py": source(log),
+        "2/labels.txt": "two",
+        "2/warmup/x": np.float32(2).tobytes(),
+        "2/argosy.pbtxt": LABELLED + WARM,
+    }
+    repository.write("m", files, ALL + LABELLED + WARM)
+    plane = await serve()
+    await plane.load("m", None, {})
+    assert [plane.registry.find("m", version).labels["Y"] for version in ("1", "2")] == [["one"], ["two"]]
+    assert sorted(seen.read_text().split()) == ["1", "2"]

@@ -71,6 +71,14 @@ class ModelFolder:
         """Versions that have a configuration of their own, readable or not."""
         return frozenset((*self.version_configs, *self.version_problems))
 
+    def data_folder(self, version: int, relative: str) -> Path:
+        """Return the folder in which a file or folder lies that a version's configuration names.
+
+        It is the model's, or, for a version with a configuration of its own that has it there, the version's.
+        """
+        own = self.version_path(version)
+        return own if version in self.own_configs and (own / relative).exists() else self.path
+
     def version_path(self, version: int) -> Path:
         """Return the folder of a version."""
         return self.version_paths.get(version) or self.path / str(version)

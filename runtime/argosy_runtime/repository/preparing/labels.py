@@ -5,15 +5,16 @@ from pathlib import Path
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import invalid
-from argosy_runtime.repository.folders.layout import inside
+from argosy_runtime.repository.folders.layout import ModelFolder, inside
 
 
-def read_labels(model_dir: Path, config: ModelConfig) -> dict[str, list[str]]:
+def read_labels(folder: ModelFolder, version: int, config: ModelConfig) -> dict[str, list[str]]:
     """Return the class labels of each output that names a label file, one a line. Raises ServingError."""
     labels: dict[str, list[str]] = {}
     for output in config.output:
         if output.label_filename:
-            labels[output.name] = _read_lines(inside(model_dir, output.label_filename), output.name)
+            path = inside(folder.data_folder(version, output.label_filename), output.label_filename)
+            labels[output.name] = _read_lines(path, output.name)
     return labels
 
 

@@ -73,7 +73,7 @@ class Preparer:
         rules = check_structure if polled.is_routed or polled.is_adapter else check
         _raise_if_any([*rules(config, folder.name), *check_placement(config, self._ordinals)])
         unsupported.refuse(config)
-        labels = await asyncio.to_thread(read_labels, folder.path, config)
+        labels = await asyncio.to_thread(read_labels, folder, polled.versions[0], config)
         return replace(polled, config=config, labels=labels)
 
     async def _autofilled(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:

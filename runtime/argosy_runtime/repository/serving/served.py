@@ -16,6 +16,7 @@ from argosy_runtime.execution.instance import Instance
 from argosy_runtime.execution.instance_group import NewInstance, Slot
 from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.modelconfig import InstancePlacement
+from argosy_runtime.repository.folders.layout import WARMUP_FOLDER
 from argosy_runtime.repository.options import RepositoryOptions
 from argosy_runtime.repository.preparing import Prepared, load_timeout
 from argosy_runtime.scheduling.admission import Admission
@@ -46,6 +47,7 @@ class ServedModel:
         self.statistics = ModelStatistics()
         self.labels = prepared.labels
         self.folder = prepared.folder.path
+        self._data_folder = partial(prepared.folder.data_folder, version)
         self._most = prepared.config.max_batch_size
         self._timeout = load_timeout(self.config, options)
         environment = options.environment(self.config.backend)
@@ -116,9 +118,12 @@ class ServedModel:
     async def start(self) -> None:
         """Load every instance and warm it up. Releases everything where that fails."""
         begun = monotonic()
-        warm_up = await asyncio.to_thread(warmup.batches, self.config, self.folder, self._admission)
+        warm_up = await asyncio.to_thread(self._warm_up)
         await self._dispatcher.start(warm_up, self._timeout)
         self.statistics.load_seconds = monotonic() - begun
+
+    def _warm_up(self) -> list[list[InferRequest]]:
+        return warmup.batches(self.config, self._data_folder(WARMUP_FOLDER), self._admission)
 
     async def change(self, prepared: Prepared) -> "PreparedChange":
         """Prepare to serve by another configuration that the instances suit: load its additional instances.
