@@ -5,16 +5,15 @@ the ensembles change to it, then the old one is unloaded. It has two parts: `dec
 nodes one after another, and `conclude`, which only needs the decisions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
 
 from argosy.api.documents import Resource
 from argosy.api.model.variantspecs import variant_name
 from argosy.api.problems import Problem
 from argosy.api.servingpool import RuntimeName, ServingPool
-from argosy.api.status import ServingPoolStatus, Status
+from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus, Status
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
@@ -39,6 +38,10 @@ from argosy.planning.nodes.reservations import devices
 from argosy.planning.nodes.selection import next_readiness_change, with_readiness
 from argosy.planning.packing.priorities import RankedPlan, pack_by_priority
 from argosy.planning.plan import FleetPlan, PoolPlan
+from argosy.planning.rollouts.facts import LoadedRevisions
+from argosy.planning.rollouts.revision import Member, revision_of
+from argosy.planning.rollouts.rounds import RolloutMemory, Rollouts, advanced, takes_part
+from argosy.planning.rollouts.unraised import unraised_versions
 from argosy.planning.validation.accept import Accepted, accept
 from argosy.planning.validation.graph import Invalid
 from argosy.planning.validation.releases import release_in
@@ -46,6 +49,7 @@ from argosy.render.config.configrules import check_together
 from argosy.render.keys import RenderedKeys
 from argosy.render.repositories import RenderedServer, rendered_servers
 from argosy.render.sizes import document_sizes
+from argosy.rollout.statuses import from_status
 from argosy.round import DecidedRound
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy.status.statuses import statuses
@@ -59,7 +63,8 @@ class Outcome:
     requests of each pool's models. By identity: `allocations`, the requested allocation of each member that scales,
     and `grants`, the replicas that the plan placed with the spare capacity. `wake`: when to reconcile again without
     any event. `cordons`: those of each pool, with the device errors that count towards further ones. `choices`: of each
-    pool, the servers that requests go to for models whose variants have servers of their own, by name.
+    pool, the servers that requests go to for models whose variants have servers of their own, by name. `rollouts`: of
+    members whose new versions are released in steps; their specs in `valid` are the declared ones.
     """
 
     plan: FleetPlan
@@ -74,6 +79,7 @@ class Outcome:
     allocations: Mapping[str, Allocation] = field(default_factory=dict)
     cordons: Mapping[PoolKey, Cordons] = field(default_factory=dict)
     choices: Mapping[PoolKey, Mapping[str, VariantChoice]] = field(default_factory=dict)
+    rollouts: Rollouts = field(default_factory=Rollouts)
 
     def servers(self, pool: PoolKey) -> tuple[CurrentServer, ...]:
         """Return the servers there should be in a pool, draining ones included."""
@@ -90,7 +96,10 @@ class Outcome:
             )
             for key, steps in self.steps.items()
         }
-        return replace(snapshot, pools=pools, statuses=self.statuses, valid=self.valid)
+        declared = {resource.identity for resource in (*snapshot.resources, *snapshot.faulty)}
+        former = {name: memory for name, memory in snapshot.rollouts.items() if name in declared}
+        rollouts = {**former, **self.rollouts.memory}
+        return replace(snapshot, pools=pools, statuses=self.statuses, valid=self.valid, rollouts=rollouts)
 
 
 def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> Outcome:
@@ -105,17 +114,25 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
     """Return the decisions of a round. `now` has a time zone."""
     cordoned = _cordons(snapshot, now)
     nodes = _available_nodes(snapshot, cordoned, now)
-    check = partial(check_together, invalid=Invalid({problem.resource for problem in snapshot.problems}, is_error=True))
+    invalid = Invalid({problem.resource for problem in snapshot.problems}, is_error=True)
+    before = _before(snapshot)
+
+    def check(resources: Sequence[Resource]) -> list[Problem]:
+        return [*check_together(resources, invalid=invalid), *unraised_versions(resources, before)]
+
     declared = _expanded(accept(snapshot.resources, snapshot.problems, snapshot.valid, check), snapshot)
     pools = _pool_nodes(snapshot, declared, nodes)
     engine_facts = _engine_facts(snapshot, declared, pools)
     last: dict[str, Resource] = {resource.identity: resource for resource in variants.expanded(snapshot.valid.values())}
-    accepted = defer_unbuilt(declared, last, engine_facts, check)
+    built = defer_unbuilt(declared, last, engine_facts, check)
+    loaded = {key: LoadedRevisions.of(pool.reports, pool.repositories) for key, pool in snapshot.pools.items()}
+    rollouts = advanced(built, before, snapshot.evidence, loaded, now)
+    accepted = rollouts.acted_upon(built, last, check)
     pools = pools if accepted is declared else _pool_nodes(snapshot, accepted, nodes)
     engines = pool_engines(declared, accepted, engine_facts)
     followed = policies(accepted.valid, now)
     allocated = allocations(followed, snapshot.decisions, snapshot.scaling_statuses(accepted.valid))
-    members = _members(snapshot, accepted, engines, followed, allocated)
+    members = _members(snapshot, accepted, engines, followed, allocated, rollouts)
     facts = {key: pool_facts(here, members[key], snapshot.pool(key).loaded_versions) for key, here in pools.items()}
     ranked = pack_by_priority(list(facts.values()), snapshot.claimed)
     migrations = {
@@ -136,6 +153,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
         policies=followed,
         allocations=allocated,
         choices={key: _choices(migration, snapshot) for key, migration in migrations.items()},
+        rollouts=rollouts,
     )
 
 
@@ -143,7 +161,11 @@ def conclude(decided: DecidedRound) -> Outcome:
     """Return all that follows from a round's decision: statuses, models' configurations, and the spare capacity."""
     snapshot, migrations = decided.snapshot, decided.migrations
     runtimes = {facts.pool: facts.runtime for facts in decided.ranked.facts}
-    wakes = (next_readiness_change(snapshot.nodes, decided.now), *(migration.wake for migration in migrations.values()))
+    wakes = (
+        next_readiness_change(snapshot.nodes, decided.now),
+        decided.rollouts.wake,
+        *(migration.wake for migration in migrations.values()),
+    )
     return Outcome(
         plan=decided.plan,
         facts=decided.ranked.facts,
@@ -158,13 +180,17 @@ def conclude(decided: DecidedRound) -> Outcome:
             for key, migration in migrations.items()
         },
         problems=decided.accepted.problems,
-        valid={resource.identity: resource for resource in variants.declared(decided.accepted.valid)},
+        valid={
+            resource.identity: resource
+            for resource in variants.declared(decided.rollouts.declared(decided.accepted.valid))
+        },
         wake=min((wake for wake in wakes if wake is not None), default=None),
         builds=decided.builds,
         grants=grants(decided.ranked, _larger(decided), decided.members),
         allocations=decided.allocations,
         cordons=decided.cordons,
         choices=decided.choices,
+        rollouts=decided.rollouts,
     )
 
 
@@ -212,6 +238,27 @@ def _pool_nodes(snapshot: FleetSnapshot, accepted: Accepted, nodes: tuple[Node, 
     }
 
 
+def _before(snapshot: FleetSnapshot) -> dict[str, RolloutMemory]:
+    """Return what is known of each rollout, by identity: of this process, or else of its status and its last valid
+    spec.
+    """
+    return {member.identity: _memory(member, snapshot) for member in snapshot.resources if takes_part(member)}
+
+
+def _memory(member: Member, snapshot: FleetSnapshot) -> RolloutMemory:
+    memory = snapshot.rollouts.get(member.identity, RolloutMemory())
+    if memory.state is not None:
+        return memory
+    status, last = snapshot.status(member), snapshot.valid.get(member.identity)
+    written = status.rollout if isinstance(status, InferenceModelStatus | EnsembleStatus) else None
+    if written is not None:
+        return replace(memory, state=from_status(written))
+    if not isinstance(last, Member) or last.metadata.uid != member.metadata.uid:
+        return memory
+    revision = revision_of(last)
+    return RolloutMemory(revisions={**memory.revisions, revision.name: last}, last=revision)
+
+
 def _engine_facts(
     snapshot: FleetSnapshot, accepted: Accepted, pools: Mapping[PoolKey, PoolNodes]
 ) -> dict[PoolKey, EngineFacts]:
@@ -239,6 +286,7 @@ def _members(
     engines: Mapping[PoolKey, PoolEngines],
     followed: Mapping[str, Policy],
     allocated: Mapping[str, Allocation],
+    rollouts: Rollouts,
 ) -> dict[PoolKey, Members]:
     """Return what each valid pool is to serve, with the amounts that scaling decided."""
     broken = (*accepted.out, *snapshot.faulty)
@@ -253,6 +301,7 @@ def _members(
             {**snapshot.shapes, **of_pool.shapes},
             of_pool.served,
             followed,
+            rollouts.members,
         )
         for key, of_pool in engines.items()
     }

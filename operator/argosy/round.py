@@ -18,6 +18,7 @@ from argosy.planning.migration.pool_migration import PoolMigration
 from argosy.planning.nodes.cordons import Cordons
 from argosy.planning.packing.priorities import RankedPlan
 from argosy.planning.plan import FleetPlan
+from argosy.planning.rollouts.rounds import Rollouts
 from argosy.planning.validation.accept import Accepted
 from argosy.snapshot import FleetSnapshot
 
@@ -28,7 +29,7 @@ class DecidedRound:
 
     By the pool's key: `migrations` with the next step of each server, `engines` of its models, `builds` that they
     request, `cordons` of its GPUs, `choices` among variants that have servers of their own. By a member's identity:
-    `policies` and `allocations` of what scales.
+    `policies` and `allocations` of what scales, and `rollouts` of what is released in steps.
     """
 
     snapshot: FleetSnapshot
@@ -42,6 +43,7 @@ class DecidedRound:
     policies: Mapping[str, Policy] = field(default_factory=dict)
     allocations: Mapping[str, Allocation] = field(default_factory=dict)
     choices: Mapping[PoolKey, Mapping[str, VariantChoice]] = field(default_factory=dict)
+    rollouts: Rollouts = field(default_factory=Rollouts)
 
     @property
     def plan(self) -> FleetPlan:

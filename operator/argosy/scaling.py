@@ -23,6 +23,7 @@ from argosy.autoscaling.pool.policies import policies
 from argosy.autoscaling.pool.pool_round import PoolInputs, decide_pool
 from argosy.autoscaling.pool.regimes import FleetRegime, restored_regime
 from argosy.autoscaling.pool.variants import VariantsReport
+from argosy.planning.rollouts.rounds import Evidenced
 from argosy.planning.variants import RoutedModel, VariantModel, expanded
 from argosy.reconcile import Outcome
 from argosy.status.findings import bottleneck, language
@@ -60,7 +61,7 @@ class _Pool:
 @dataclass(frozen=True, slots=True)
 class Decided:
     """The decisions that a reconcile acts upon, and the bottlenecks and engines that it reports, by identity.
-    `regimes`: of models whose variants have servers of their own.
+    `regimes`: of models whose variants have servers of their own. `evidence`: of candidates.
     """
 
     decisions: Mapping[str, Decision] = field(default_factory=dict)
@@ -68,6 +69,7 @@ class Decided:
     language: Mapping[str, LanguageReport] = field(default_factory=dict)
     variants: Mapping[str, VariantsReport] = field(default_factory=dict)
     regimes: Mapping[str, FleetRegime] = field(default_factory=dict)
+    evidence: Mapping[str, Evidenced] = field(default_factory=dict)
 
 
 class Scaling:

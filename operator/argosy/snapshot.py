@@ -20,6 +20,7 @@ from argosy.planning.demand.pool_facts import LoadedVersions
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.nodes.device_errors import DeviceErrors
+from argosy.planning.rollouts.rounds import Evidenced, RolloutMemory
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.contract.builds import ModelShape
 
@@ -74,7 +75,8 @@ class FleetSnapshot:
     `language` and `variants`, to report; `regimes` of models whose variants have servers of their own; `decisions` of
     scaling (without one, the allocation in the status applies); `shapes` of models whose files were read. `refusals`:
     objects that could not be applied last time. `claimed`: GPUs that pools outside this round request; `cordoned`: GPUs
-    that these pools' statuses cordon. `build_images`: build engines of models that name none; `engine_image`: NVIDIA's
+    that these pools' statuses cordon. `rollouts`: what is known of each member's rollout, and `evidence` of its
+    candidate's step, by identity. `build_images`: build engines of models that name none; `engine_image`: NVIDIA's
     server that opens those of TensorRT-LLM, where a pool names no image.
     """
 
@@ -99,6 +101,8 @@ class FleetSnapshot:
     variants: Mapping[str, VariantsReport] = field(default_factory=dict)
     regimes: Mapping[str, FleetRegime] = field(default_factory=dict)
     decisions: Mapping[str, Decision] = field(default_factory=dict)
+    rollouts: Mapping[str, RolloutMemory] = field(default_factory=dict)
+    evidence: Mapping[str, Evidenced] = field(default_factory=dict)
 
     def pool(self, key: PoolKey) -> PoolSnapshot:
         """Return the snapshot of one pool; empty for a pool that has no servers yet."""

@@ -176,8 +176,11 @@ class Operator:
 
         self._workqueue = Workqueue(reconciler.reconcile, pools, self._metrics, self._options.resync_s)
         async with asyncio.TaskGroup() as tasks:
-            for body in await answered(lambda: self._former(connection), "the ControllerRevisions"):
+            recorded = await answered(lambda: self._former(connection), "the ControllerRevisions")
+            for body in recorded.bodies():
                 self._store.restore(parsed_body(body))
+            for uid, revisions in recorded.of_rollouts().items():
+                self._store.record(uid, revisions)
             tasks.create_task(cache.run())
             tasks.create_task(feed.run())
             await cache.synced()
@@ -186,14 +189,14 @@ class Operator:
             tasks.create_task(self._workqueue.run())
             tasks.create_task(gatherer.run())
 
-    async def _former(self, connection: Connection) -> list[dict[str, Any]]:
-        """Return the revision of each resource that was last accepted."""
+    async def _former(self, connection: Connection) -> LatestRevisions:
+        """Return the revisions of resources that earlier processes recorded."""
         selectors = {"labelSelector": managed_selector()}
         latest = LatestRevisions()
         for namespace in self._options.namespaces or ("",):
             async for page in connection.pages(CONTROLLER_REVISION, namespace, selectors):
                 latest.add(page["items"])
-        return latest.bodies()
+        return latest
 
     def _seen(self, parsed: ParsedBody) -> None:
         self._marked(self._store.put(parsed))

@@ -8,6 +8,8 @@ from argosy.api.conditions import ConditionType
 from argosy.api.documents import Resource, parse_body
 from argosy.api.status import Status
 from argosy.api.values.times import timestamp
+from argosy.planning.rollouts.revision import Member
+from argosy.planning.rollouts.rounds import RolloutMemory, Rollouts
 
 
 def documents(resources: Iterable[Resource], statuses: Mapping[str, Status]) -> list[dict[str, Any]]:
@@ -40,6 +42,29 @@ def restored(status: Mapping[str, Any] | None) -> tuple[Resource, ...]:
     """Return the resources of a status file with their statuses. Bodies that this release cannot read are skipped."""
     bodies = (status or {}).get("resources", ())
     return tuple(resource for body in bodies if (resource := parse_body(body)[0]) is not None)
+
+
+def revision_documents(rollouts: Rollouts) -> list[dict[str, Any]]:
+    """Return the specs of the revisions that rollouts may go back to, each with the name of its revision."""
+    return [
+        {"revision": name, "resource": _body(spec)}
+        for specs in rollouts.revisions.values()
+        for name, spec in specs.items()
+    ]
+
+
+def _body(resource: Resource) -> dict[str, Any]:
+    return resource.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"status"})
+
+
+def restored_rollouts(status: Mapping[str, Any] | None) -> dict[str, RolloutMemory]:
+    """Return what a status file knows of rollouts, by identity: specs of revisions. States are in the statuses."""
+    specs: dict[str, dict[str, Member]] = {}
+    for entry in (status or {}).get("revisions", ()):
+        resource = parse_body(entry["resource"])[0]
+        if isinstance(resource, Member):
+            specs.setdefault(resource.identity, {})[str(entry["revision"])] = resource
+    return {identity: RolloutMemory(revisions=revisions) for identity, revisions in specs.items()}
 
 
 def all_ready(resources: Iterable[Resource], statuses: Mapping[str, Status]) -> bool:

@@ -22,6 +22,7 @@ from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.builds.images import BuildImages
 from argosy.planning.facts import Node, ServerReport
+from argosy.planning.rollouts.rounds import Evidenced
 from argosy.reconcile import Outcome, reconcile
 from argosy.replay.folder import Record, not_recorded
 from argosy.scaling import Holding, Scaling
@@ -34,7 +35,15 @@ from .manifests.source import ManifestSource
 from .manifests.this_machine import for_this_machine, settings
 from .measuring import Measuring, pool_targets
 from .rates import Meter, reading
-from .resources import all_ready, any_stalled, documents, restored, stamped
+from .resources import (
+    all_ready,
+    any_stalled,
+    documents,
+    restored,
+    restored_rollouts,
+    revision_documents,
+    stamped,
+)
 from .servers.fleet import LocalFleet
 from .state import StateFolder
 from .views.rows import View, rows
@@ -47,6 +56,8 @@ DRAIN_PERIOD = timedelta()
 """Servers leave the routes of this machine at once."""
 BUNDLE_NAME = "up"
 """The beginning of the names of bundles; a round here is about all pools."""
+SOONEST_S = 0.02
+"""The shortest period: of what is due at once."""
 STALLED_ROUNDS = 3
 """Rounds without progress after which `--once` gives up on stalled resources."""
 
@@ -84,19 +95,22 @@ class Supervisor:
         self._state, self._node, self._fleet, self._view, self._record_round = state, node, fleet, view, record
         self._manifests = ManifestSource(path, self._gpus, state.engines)
         self._builds = builds or LocalBuilds(state.builds, node)
-        self._resources = restored(state.read_status())
+        last = state.read_status()
+        self._resources = restored(last)
         self._snapshot = FleetSnapshot(
             resources=(),
             nodes=(node,),
             pools={pool: PoolSnapshot(servers) for pool, servers in fleet.restored().items()},
             statuses={one.identity: one.status for one in self._resources if one.status is not None},
             build_images=BuildImages(installed_compilers()),
+            rollouts=restored_rollouts(last),
         )
         self._meter = Meter()
         self._measuring, self._scaling = Measuring(), Scaling(lambda _: Holding())
         self._edited = True
         self._has_converged, self._error, self._measuring_error = False, "", ""
         self._stalled_rounds = 0
+        self._due: datetime | None = None
         self._wake = asyncio.Event()
         self._stopping = False
 
@@ -132,9 +146,14 @@ class Supervisor:
                 return code
             self._wake.clear()
             with suppress(TimeoutError):
-                wait = BUSY_ROUND_S if self._fleet.busy or self._builds.is_busy else ROUND_S
-                await asyncio.wait_for(self._wake.wait(), wait)
+                await asyncio.wait_for(self._wake.wait(), self._pause())
         return 0
+
+    def _pause(self) -> float:
+        """Return the seconds until the next round, at the latest."""
+        period = BUSY_ROUND_S if self._fleet.busy or self._builds.is_busy else ROUND_S
+        due = self._due - datetime.now(UTC) if self._due is not None else timedelta(seconds=period)
+        return min(period, max(due.total_seconds(), SOONEST_S))
 
     async def _round(self) -> Mapping[str, Status]:
         """Run one round. Return the status of every resource by identity."""
@@ -183,6 +202,7 @@ class Supervisor:
         bottlenecks: dict[str, BottleneckReport] = {}
         language: dict[str, LanguageReport] = {}
         variants: dict[str, VariantsReport] = {}
+        evidence: dict[str, Evidenced] = {}
         for key in {member.pool_key for member in snapshot.resources if not isinstance(member, ServingPool)}:
             members = [
                 member.model_copy(update={"status": snapshot.statuses.get(member.identity)})
@@ -194,10 +214,18 @@ class Supervisor:
             bottlenecks |= decided.bottlenecks
             language |= decided.language
             variants |= decided.variants
-        return replace(snapshot, decisions=decisions, bottlenecks=bottlenecks, language=language, variants=variants)
+            evidence |= decided.evidence
+        return replace(
+            snapshot,
+            decisions=decisions,
+            bottlenecks=bottlenecks,
+            language=language,
+            variants=variants,
+            evidence=evidence,
+        )
 
     async def _converge(self, snapshot: FleetSnapshot, outcome: Outcome, now: float) -> None:
-        self._snapshot = outcome.after(snapshot)
+        self._snapshot, self._due = outcome.after(snapshot), outcome.wake
         for pool in outcome.steps:
             self._scaling.after(pool, outcome)
         try:
@@ -254,6 +282,7 @@ class Supervisor:
                 "problems": [str(problem) for problem in self._manifests.problems],
                 "withoutEffect": self._manifests.without_effect,
                 "resources": documents(self._shown_resources, outcome.statuses),
+                "revisions": revision_documents(outcome.rollouts),
             }
         )
         self._fleet.record(outcome)

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A spec that a resource had. Equal specs have one name; of two, the one with the higher number came later."""
+    """A spec that a resource had. Equal specs have one name; of two, the one with the higher number came later.
+
+    `notes`: what came of it in a rollout, as annotations.
+    """
 
     name: str
     number: int
+    notes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +24,9 @@ class History:
     outdated: frozenset[str]
 
 
-def revised(existing: Collection[Revision], current: str, limit: int) -> History:
-    """Return the history once the spec of the name `current` is acted upon; `limit` is the most of earlier ones.
+def revised(existing: Collection[Revision], current: str, limit: int, in_use: Collection[str] = frozenset()) -> History:
+    """Return the history once the spec of the name `current` is acted upon; `limit` is the most of earlier ones, in
+    addition to those `in_use`.
 
     A spec that comes again is not written again: its number rises, as that of a Deployment's ReplicaSet does.
     """
@@ -29,7 +34,8 @@ def revised(existing: Collection[Revision], current: str, limit: int) -> History
     latest = others[0].number if others else 0
     number_before = next((revision.number for revision in existing if revision.name == current), 0)
     number = number_before if number_before > latest else latest + 1
-    return History(Revision(current, number), frozenset(revision.name for revision in others[limit:]))
+    outdated = {revision.name for revision in others[limit:]} - set(in_use)
+    return History(Revision(current, number), frozenset(outdated))
 
 
 def _order(revision: Revision) -> tuple[int, str]:

@@ -1,7 +1,7 @@
 """A server's next step becomes its model repository."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 
@@ -16,6 +16,7 @@ from argosy.planning.plan import ServerPlan
 from argosy.planning.variants import RoutedModel
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, config_text, local_devices, model_config
+from argosy.render.config.traffic_config import set_traffic, traffic_of, with_traffic
 from argosy.render.config.version_texts import version_texts
 from argosy.render.keys import Alike
 from argosy_agent.contract import RenderedModel, RenderedRepository, in_load_order
@@ -50,8 +51,11 @@ def _server(
     step: ServerStep, members: Members, loaded: Mapping[str, RenderedModel], runtime: RuntimeName
 ) -> RenderedServer:
     placed = {placement.model: local_devices(placement, step.plan, runtime) for placement in step.plan.placements}
+    traffic = {name: traffic_of(members.rollouts.get(name), runtime) for name in step.revisions}
     models = tuple(
-        loaded[name] if name in step.as_loaded else _model(revision, members, placed)
+        _as_loaded(loaded[name], traffic[name])
+        if name in step.as_loaded
+        else _model(revision, members, placed, traffic[name])
         for name, revision in step.revisions.items()
     )
     # a name that clients ask for is free for another resource before what had it is gone from here
@@ -60,16 +64,21 @@ def _server(
     return RenderedServer(step.plan, repository, step.routes, step.draining, step.served, step.drain_since)
 
 
-def _model(revision: ModelRevision, members: Members, placed: Mapping[str, Devices]) -> RenderedModel:
+def _as_loaded(model: RenderedModel, traffic: str) -> RenderedModel:
+    """Return what is loaded, with the division of requests as it is decided now: that waits for nothing."""
+    return replace(model, config_text=with_traffic(model.config_text, traffic)) if traffic else model
+
+
+def _model(revision: ModelRevision, members: Members, placed: Mapping[str, Devices], traffic: str) -> RenderedModel:
     names = members.served_names
     names_of_steps = tuple((step, names.get(step, step)) for step in sorted(revision.steps))
     texts: Mapping[str, str] = {}
     if revision.steps:
         pins = tuple(sorted(revision.steps.items()))
-        text = _ensemble_text(Alike(members.ensembles[revision.name]), pins, names_of_steps)
+        text = _ensemble_text(Alike(members.ensembles[revision.name]), pins, names_of_steps, traffic)
     else:
         model, devices = members.models[revision.name], placed[revision.name]
-        text = _model_text(Alike(model), devices, tuple(sorted(revision.versions)))
+        text = _model_text(Alike(model), devices, tuple(sorted(revision.versions)), traffic)
         texts = version_texts(model, devices)
     steps = {names.get(step, step): version for step, version in revision.steps.items()}
     served = names.get(revision.name, revision.name)
@@ -97,12 +106,19 @@ def _base(members: Members, name: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _model_text(model: Alike[InferenceModel], devices: Devices, versions: tuple[int, ...]) -> str:
-    return config_text(model_config(model.resource, devices, versions))
+def _model_text(model: Alike[InferenceModel], devices: Devices, versions: tuple[int, ...], traffic: str) -> str:
+    config = model_config(model.resource, devices, versions)
+    set_traffic(config, traffic)
+    return config_text(config)
 
 
 @lru_cache(maxsize=4096)
 def _ensemble_text(
-    ensemble: Alike[Ensemble], pins: tuple[tuple[str, int], ...], served_names: tuple[tuple[str, str], ...]
+    ensemble: Alike[Ensemble],
+    pins: tuple[tuple[str, int], ...],
+    served_names: tuple[tuple[str, str], ...],
+    traffic: str,
 ) -> str:
-    return config_text(ensemble_config(ensemble.resource, dict(pins), dict(served_names)))
+    config = ensemble_config(ensemble.resource, dict(pins), dict(served_names))
+    set_traffic(config, traffic)
+    return config_text(config)

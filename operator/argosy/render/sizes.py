@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.batching.dynamic import Batching
@@ -20,6 +22,7 @@ from argosy.planning.variants import RoutedModel
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.language import BY_RUNTIME
 from argosy.render.config.model_config import Devices, config_text, model_config
+from argosy.render.config.traffic_config import longest_traffic, set_traffic
 from argosy.render.config.version_texts import version_texts
 from argosy_agent.contract import VersionSource
 from argosy_agent.contract.sizes import config_bytes, entry_bytes, texts_bytes
@@ -108,12 +111,18 @@ def _longest_config(model: SizeKey[InferenceModel], gpus: int) -> int:
     resource, on = model.resource, tuple(range(_FIRST_GPU, _FIRST_GPU + gpus))
     runtimes = tuple(RuntimeName) if resource.spec.backend in BY_RUNTIME else (RuntimeName.ARGOSY,)
     everywhere = [Devices(where, _MOST_INSTANCES, runtime) for where in (on, ()) for runtime in runtimes]
+    traffic = longest_traffic(resource.spec.rollout)
     sizes = (
-        config_bytes(config_text(model_config(resource, devices, _versions(resource))))
+        config_bytes(_text(model_config(resource, devices, _versions(resource)), traffic))
         + texts_bytes(version_texts(resource, devices))
         for devices in everywhere
     )
     return max(sizes) + (_BATCHING if resource.spec.batching is not None else 0)
+
+
+def _text(config: ModelConfig, traffic: str) -> str:
+    set_traffic(config, traffic)
+    return config_text(config)
 
 
 def _versions(model: InferenceModel) -> tuple[int, ...]:
@@ -129,4 +138,5 @@ def _ensemble_size(ensemble: SizeKey[Ensemble], served_names: tuple[tuple[str, s
     declared = resource.name if served != resource.name else ""
     versions = {resource.spec.version: VersionSource()}
     own = _ALTERNATIVES if isinstance(resource, RoutedModel) else 0
-    return DocumentSize(entry_bytes(served, declared, config_bytes(config_text(config)), versions, steps) + own)
+    text = _text(config, longest_traffic(resource.spec.rollout))
+    return DocumentSize(entry_bytes(served, declared, config_bytes(text), versions, steps) + own)

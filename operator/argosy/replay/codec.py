@@ -1,11 +1,12 @@
 """Snapshots and outcomes as plain JSON values, by cattrs; resources and statuses by pydantic.
 
 What a value has as default is left out, so that a document shows what the round saw. Mappings whose keys are tuples are
-lists of pairs, and sets are sorted lists, so that equal values have equal documents.
+lists of pairs, and sets are sorted lists, so that equal values have equal documents. Durations are microseconds.
 """
 
 import json
 from collections.abc import Mapping, Set
+from datetime import timedelta
 from functools import cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -43,6 +44,8 @@ def decoded_snapshot(document: Any) -> FleetSnapshot:
 def converter() -> Converter:
     """Return the converter of all types that snapshots and outcomes are made of."""
     made = make_converter(omit_if_default=True, unstruct_collection_overrides={Set: _sorted})
+    made.register_unstructure_hook(timedelta, lambda value: value // timedelta(microseconds=1))
+    made.register_structure_hook(timedelta, lambda value, _: timedelta(microseconds=value))
     made.register_unstructure_hook_func(_has_tuple_keys, lambda value: _pairs(made, value))
     made.register_structure_hook_func(_has_tuple_keys, lambda value, kind: _mapping(made, value, kind))
     made.register_unstructure_hook_func(_is_model, _model_document)

@@ -21,6 +21,7 @@ from argosy.status.invalid import EMPTY, deleting, invalid_status
 from argosy.status.model import model_status
 from argosy.status.pool import pool_status
 from argosy.status.progress import PoolProgress
+from argosy.status.rollout import rollout_status
 from argosy.status.routed import SeparateVariants, routed_status
 from argosy.status.stalled import failed, refused
 
@@ -106,6 +107,9 @@ class _Writer:
         reported: dict[str, object] = {
             "bottleneck": bottleneck_status(self._snapshot.bottlenecks.get(resource.identity))
         }
+        rollout = self._decided.rollouts.members.get(resource.identity)
+        if rollout is not None:
+            reported["rollout"] = rollout_status(rollout)
         if isinstance(resource, InferenceModel | RoutedModel):
             reported["language"] = language_status(self._snapshot.language.get(resource.identity))
         return status.model_copy(update=reported)

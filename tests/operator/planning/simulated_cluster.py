@@ -5,14 +5,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from google.protobuf import text_format
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
 from argosy.api import ConditionType, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import Device, Node, ServerReport
+from argosy.planning.rollouts.rounds import RolloutMemory
 from argosy.reconcile import Outcome, reconcile
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.configmaps import parse_served, served_text
 from argosy.snapshot import FleetSnapshot
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository, in_load_order
+from argosy_runtime.modelconfig.parameters.traffic import PARAMETER
 
 POOL = PoolKey("default/p")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -104,7 +109,8 @@ class Cluster:
 
     def forget(self) -> None:
         """Restart the operator: what it did not write down is lost."""
-        self.snapshot = replace(self.snapshot, valid={})
+        recorded = {name: RolloutMemory(revisions=memory.revisions) for name, memory in self.snapshot.rollouts.items()}
+        self.snapshot = replace(self.snapshot, valid={}, rollouts=recorded, evidence={})
 
     def restart(self, name: str) -> None:
         """Replace a server's Pod."""
@@ -196,8 +202,8 @@ class Cluster:
                 for step, version in model.steps.items()
             )
             before = server.loaded.get(model.name)
-            if before is not None and before.serves_like(model):
-                server.loaded[model.name] = model  # at most another size, which changes nothing on the server
+            if before is not None and (before.serves_like(model) or _divides_otherwise(before, model)):
+                server.loaded[model.name] = model  # at most another size or other weights: the server loads nothing
             elif not refused and has_steps and not self._on_broken(server, model):
                 server.former = _replaced(before, model)
                 server.loaded[model.name] = model
@@ -262,12 +268,27 @@ class Cluster:
         }
 
 
+def _divides_otherwise(before: RenderedModel, after: RenderedModel) -> bool:
+    """Return whether nothing of a model changes but how requests are divided among its versions."""
+    return (
+        after.changes_live(before)
+        and before.serves_like(replace(after, config_text=before.config_text))
+        and (_loaded_text(before) == _loaded_text(after))
+    )
+
+
+def _loaded_text(model: RenderedModel) -> str:
+    config = text_format.Parse(model.config_text, ModelConfig())
+    config.parameters.pop(PARAMETER, None)
+    return str(config)
+
+
 def _replaced(before: RenderedModel | None, after: RenderedModel) -> RenderedModel | None:
     """Return the versions that are reloaded with another configuration or source, and stay loaded until then."""
     if before is None:
         return None
     revisions = [
-        re.sub(r"version_policy \{.*?\n\}\n", "", item.config_text, flags=re.DOTALL) for item in (before, after)
+        re.sub(r"version_policy \{.*?\n\}\n", "", _loaded_text(item), flags=re.DOTALL) for item in (before, after)
     ]
     again = {
         version: source

@@ -22,7 +22,7 @@ from argosy.planning.migration.bindings import Binding
 from argosy.replay.codec import DocumentError, converter, decoded_snapshot, encoded
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 
-RESOURCES = {
+RESOURCES: dict[Any, Any] = {
     InferenceModel: [
         model("a"),
         model("b", 2, 0, replicas=2),
@@ -31,7 +31,7 @@ RESOURCES = {
     Ensemble: [ensemble("e", "a"), ensemble("f", "a", "b")],
     ServingPool: [pool(), pool("q", nodeSelector={"zone": "x"})],
 }
-STATUSES = {
+STATUSES: dict[Any, Any] = {
     InferenceModelStatus: [InferenceModelStatus(), InferenceModelStatus(replicas=2, url="http://a")],
     EnsembleStatus: [EnsembleStatus(), EnsembleStatus(replicas=1)],
     ServingPoolStatus: [ServingPoolStatus(), ServingPoolStatus(replicas=3)],
@@ -70,14 +70,14 @@ def test_a_decision_of_scaling_survives(decision: Decision) -> None:
 
 
 def test_resources_and_statuses_of_several_kinds_keep_their_kind() -> None:
-    every = tuple(value for values in RESOURCES.values() for value in values)
-    statuses = {f"{at} default/x": status for at, status in enumerate(s for of in STATUSES.values() for s in of)}
+    every = tuple(value for kind in RESOURCES for value in RESOURCES[kind])
+    statuses = {f"{at} default/x": status for at, status in enumerate(s for kind in STATUSES for s in STATUSES[kind])}
     snapshot = FleetSnapshot(every, (gpu_node("n", 2),), statuses=statuses)
     again = decoded_snapshot(json.loads(json.dumps(encoded(snapshot))))
     assert again == snapshot
     assert [type(value) for value in again.resources] == [type(value) for value in every]
     assert [type(value) for value in again.statuses.values()] == [type(value) for value in statuses.values()]
-    declared: list[BaseModel] = list(again.resources)
+    declared: list[BaseModel] = [*again.resources]
     assert [value.model_fields_set for value in declared] == [value.model_fields_set for value in every]
 
 

@@ -19,6 +19,7 @@ from argosy.render.workloads import (
     HARDWARE_ANNOTATION,
     NO_ACCOUNT,
     PLACEMENT_ANNOTATION,
+    REVISION_NOTES,
     SERVED_ANNOTATION,
     SERVER_LABEL,
     TEMPLATE_ANNOTATION,
@@ -108,7 +109,9 @@ def of_account(body: Mapping[str, Any]) -> AccountUid:
 
 def of_revision(body: Mapping[str, Any]) -> Revision:
     """Return the cached details of a ControllerRevision."""
-    return Revision(body["metadata"]["name"], int(body.get("revision", 0)))
+    annotations = body["metadata"].get("annotations", {})
+    notes = tuple((name, annotations[name]) for name in REVISION_NOTES if name in annotations)
+    return Revision(body["metadata"]["name"], int(body.get("revision", 0)), notes)
 
 
 def of_configmap(body: Mapping[str, Any]) -> Desired | State | ActivatorState | None:

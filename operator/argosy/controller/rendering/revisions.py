@@ -1,7 +1,7 @@
 """The histories of a pool and its members: which ControllerRevisions are written, and which are retained. Pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from weakref import ReferenceType, ref
 
@@ -9,8 +9,18 @@ from argosy.api import Resource
 from argosy.api.values.identity import Identity
 from argosy.controller.resources.store import Declared
 from argosy.planning.history import Revision, revised
+from argosy.planning.rollouts.rounds import Rollouts
 from argosy.reconcile import Outcome
-from argosy.render.workloads import REVISION, KubernetesObject, controller_revision, controller_revision_name
+from argosy.render.workloads import (
+    MESSAGE,
+    OUTCOME,
+    REVISION,
+    ROLLOUT_REVISION,
+    KubernetesObject,
+    controller_revision,
+    controller_revision_name,
+)
+from argosy.rollout.state import RolloutState
 
 Histories = Mapping[str, Sequence[Revision]]
 """The revisions in the cluster, by their resource's uid."""
@@ -41,6 +51,48 @@ class RevisionNames:
         return len(self._names)
 
 
+Notes = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutRevisions:
+    """The ControllerRevisions of a resource's rollout: `in_use` are those that it may go back to. By name: the `specs`
+    of its revisions, and the `notes` on each.
+    """
+
+    in_use: frozenset[str] = frozenset()
+    specs: Mapping[str, Resource] = field(default_factory=dict)
+    notes: Mapping[str, Notes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, identity: str, rollouts: Rollouts) -> "RolloutRevisions":
+        """Return those of one resource; none without a rollout."""
+        member = rollouts.members.get(identity)
+        if member is None:
+            return cls()
+        specs = rollouts.revisions.get(identity, {})
+        names = {name: controller_revision_name(spec) for name, spec in specs.items()}
+        return cls(
+            frozenset(names[name] for name in member.in_use if name in names),
+            {names[name]: spec for name, spec in specs.items()},
+            {names[name]: _notes(name, member.state) for name in specs},
+        )
+
+    def changed(self, existing: Sequence[Revision], latest: str) -> Iterator[tuple[Revision, Resource]]:
+        """Yield the existing revisions but the `latest` one whose notes are others by now, with their specs."""
+        for revision in existing:
+            if revision.name in self.specs and revision.name != latest:
+                yield replace(revision, notes=self.notes[revision.name]), self.specs[revision.name]
+
+
+def _notes(name: str, state: RolloutState) -> Notes:
+    """Return the annotations of a revision: its name in rollouts, and what came of it last."""
+    record = next((record for record in state.history if record.revision.name == name), None)
+    if record is None:
+        return ((ROLLOUT_REVISION, name),)
+    return ((ROLLOUT_REVISION, name), (OUTCOME, record.outcome), (MESSAGE, record.message))
+
+
 @dataclass(frozen=True, slots=True)
 class Revisions:
     """ControllerRevisions to write, and the identities of those to retain; the pool's others are deleted."""
@@ -62,10 +114,13 @@ def revisions(declared: Declared, outcome: Outcome, histories: Histories, names:
         stay = {revision.name for revision in existing}
         current = outcome.valid.get(resource.identity)
         if current is not None and resource.identity not in wrong and declared.pool is not None:
-            history = revised(existing, names.of(current), current.spec.revision_history_limit)
+            rollout = RolloutRevisions.of(resource.identity, outcome.rollouts)
+            history = revised(existing, names.of(current), current.spec.revision_history_limit, rollout.in_use)
             stay -= history.outdated
-            if history.current not in existing:
-                stay.discard(history.current.name)
-                written.append(controller_revision(declared.pool, current, history.current))
+            latest = replace(history.current, notes=rollout.notes.get(history.current.name, ()))
+            for revision, spec in ((latest, current), *rollout.changed(existing, latest.name)):
+                if revision not in existing:
+                    stay.discard(revision.name)
+                    written.append(controller_revision(declared.pool, spec, revision))
         retained |= {Identity.of(REVISION, resource.namespace, name) for name in stay}
     return Revisions(tuple(written), frozenset(retained))

@@ -1,7 +1,7 @@
 """The store of declared resources, with their problems and their last valid revisions. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
@@ -11,8 +11,9 @@ from argosy.api.values.identity import Identity, PoolKey
 from argosy.controller.resources.parsed_body import ParsedBody
 from argosy.planning.facts import Device
 from argosy.planning.nodes.cordons import UNCORDONED_AT
+from argosy.planning.rollouts.requests import requested
 from argosy.planning.variants import expanded
-from argosy.render.workloads import recorded_spec
+from argosy.render.workloads import RecordedRevision, recorded_spec
 
 MOST_ENDED = 2000
 """The number of stored uids of deleted resources, of which delayed reports are ignored."""
@@ -70,6 +71,7 @@ class Store:
     _of_pool: dict[PoolKey, dict[Identity, None]] = field(default_factory=dict)
     _restored: dict[Identity, _Entry] = field(default_factory=dict)
     _ended: dict[str, None] = field(default_factory=dict)
+    _recorded: dict[str, tuple[RecordedRevision, ...]] = field(default_factory=dict)
 
     def put(self, parsed: ParsedBody) -> frozenset[PoolKey]:
         """Store a resource as the API server has it.
@@ -101,6 +103,7 @@ class Store:
             return frozenset()
         del self._entries[identity]
         self._restored.pop(identity, None)
+        self._recorded.pop(uid, None)
         self._unlink(identity, entry.pool)
         return frozenset({entry.pool} - {""})
 
@@ -125,6 +128,18 @@ class Store:
         if restored is not None and parsed.valid and recorded_spec(restored.newest) == recorded_spec(parsed.newest):
             del self._restored[parsed.newest.identity]
         return restored
+
+    def record(self, uid: str, revisions: Iterable[RecordedRevision]) -> None:
+        """Store the revisions of a resource's rollouts that an earlier process recorded."""
+        self._recorded[uid] = tuple(revisions)
+
+    def recorded(self, uid: str) -> tuple[RecordedRevision, ...]:
+        """Return the revisions of a resource's rollouts that an earlier process recorded."""
+        return self._recorded.get(uid, ())
+
+    def declares(self, identity: str) -> bool:
+        """Return whether the resource is stored."""
+        return identity in self._entries
 
     def wrote(self, identity: Identity, status: Status) -> None:
         """Store a status that was written, so that the event of it changes nothing."""
@@ -255,6 +270,7 @@ def _same(before: _Entry, now: _Entry) -> bool:
     return (
         (one.uid, one.generation, one.deletion_timestamp) == (other.uid, other.generation, other.deletion_timestamp)
         and one.annotations.get(UNCORDONED_AT) == other.annotations.get(UNCORDONED_AT)
+        and requested(one.annotations) == requested(other.annotations)
         and before.newest.status == now.newest.status
         and before.problems == now.problems
     )

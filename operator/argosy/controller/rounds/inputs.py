@@ -15,6 +15,7 @@ from argosy.planning.builds.images import BuildImages
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.planning.migration.observed import Observed
 from argosy.planning.nodes.device_errors import DeviceErrors
+from argosy.planning.rollouts.rounds import RolloutMemory
 from argosy.render.names import service_name
 from argosy.render.workloads import (
     member_grpc_address,
@@ -70,13 +71,14 @@ def round_snapshot(
     cordoned: frozenset[Device],
     conflicts: tuple[Problem, ...],
     scaling: Decided,
+    rollouts: Mapping[str, RolloutMemory],
     build_images: BuildImages,
     engine_image: str = "",
 ) -> FleetSnapshot:
     """Return the snapshot of a round's inputs.
 
     `claimed`: GPUs that other pools claim; `cordoned`: GPUs that they cordon. `conflicts`: names that another pool's
-    member has. `scaling`: the decisions and diagnoses of scaling.
+    member has. `scaling`: the decisions and diagnoses of scaling. `rollouts`: those of members, by identity.
     """
     declared, view, memory = inputs.declared, inputs.view, inputs.memory
     pool = PoolSnapshot(
@@ -111,6 +113,8 @@ def round_snapshot(
         language=scaling.language,
         variants=scaling.variants,
         regimes=scaling.regimes,
+        rollouts=rollouts,
+        evidence=scaling.evidence,
     )
 
 

@@ -30,6 +30,7 @@ from argosy.controller.rendering.upgrades import deferred_servers
 from argosy.controller.resources.store import Declared, Store
 from argosy.controller.rounds.inputs import Memory, RoundInputs, moved_members, moved_services, round_snapshot
 from argosy.controller.rounds.reservations import Reservations
+from argosy.controller.rounds.rollouts import RolloutMemories
 from argosy.planning.facts import Refusal
 from argosy.planning.migration.choices import VariantChoice
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD
@@ -101,6 +102,7 @@ class Reconciler:
         self._store, self._cache, self._writer, self._listener = store, cache, writer, listener
         self._images, self._cluster, self._clock = images, cluster, clock
         self._memory: dict[str, Memory] = {}
+        self._rollouts = RolloutMemories(store)
         self._revision_names = RevisionNames()
         self._deciding = asyncio.Lock()
         self._reservations, self._changed, self._record = Reservations(cache), changed, record
@@ -140,6 +142,7 @@ class Reconciler:
         memory.valid = outcome.valid
         memory.device_errors = outcome.cordons[key].errors if key in outcome.cordons else DeviceErrors()
         self._scaling.after(key, outcome)
+        self._rollouts.after(outcome.rollouts)
         if inputs.is_unreadable:
             await _all(self._writes(declared, outcome))  # what runs goes on, until there is a spec that can be read
             return None
@@ -172,6 +175,7 @@ class Reconciler:
                 cordoned=others,
                 conflicts=conflicts,
                 scaling=scaled,
+                rollouts=self._rollouts.of(declared.members),
                 build_images=self._images.building,
                 engine_image=self._images.triton_trtllm,
             )

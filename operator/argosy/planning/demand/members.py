@@ -9,6 +9,7 @@ from argosy.planning.demand.footprint import DocumentSize
 from argosy.planning.demand.grouping import runs_of
 from argosy.planning.demand.model_files import ServedEngines, declared_sources
 from argosy.planning.plan import Placement
+from argosy.planning.rollouts.member import MemberRollout
 from argosy_agent.contract import VersionSource
 from argosy_agent.contract.builds import ModelShape
 
@@ -22,7 +23,8 @@ class Members:
     reach them there. `served_names`: what clients call each member that they know by another name than its own.
     `shapes`: those of the models of which one is known. `engines`: what serves in place of models' own files. `sizes`:
     what each takes of its server's documents; what is not among them counts for nothing. `scaled`:
-    the members whose replicas, instances and batching are decided by scaling.
+    the members whose replicas, instances and batching are decided by scaling. `rollouts`: those whose new versions
+    are released in steps; `models` and `ensembles` have the spec that is acted upon.
     """
 
     models: Mapping[str, InferenceModel] = field(default_factory=dict)
@@ -35,6 +37,7 @@ class Members:
     engines: ServedEngines = field(default_factory=ServedEngines)
     sizes: Mapping[str, DocumentSize] = field(default_factory=dict)
     scaled: frozenset[str] = frozenset()
+    rollouts: Mapping[str, MemberRollout] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -46,8 +49,11 @@ class Members:
         shapes: Mapping[str, ModelShape] | None = None,
         engines: ServedEngines | None = None,
         scaled: Collection[str] = (),
+        rollouts: Mapping[str, MemberRollout] | None = None,
     ) -> "Members":
-        """Return what of these asks for the pool of this key; `broken` has no valid spec, `shapes` are by identity."""
+        """Return what of these asks for the pool of this key; `broken` has no valid spec, `shapes` and `rollouts` are
+        by identity.
+        """
         mine = [resource for resource in valid if not isinstance(resource, ServingPool) and resource.pool_key == pool]
         ensembles = {member.name: member for member in mine if isinstance(member, Ensemble)}
         return cls(
@@ -64,6 +70,11 @@ class Members:
             {member.name: shape for member in mine if (shape := (shapes or {}).get(member.identity)) is not None},
             engines or ServedEngines(),
             scaled=frozenset(member.name for member in mine if member.identity in scaled),
+            rollouts={
+                member.name: rollout
+                for member in mine
+                if (rollout := (rollouts or {}).get(member.identity)) is not None
+            },
         )
 
     def models_of(self, name: str) -> tuple[str, ...]:
@@ -74,6 +85,16 @@ class Members:
         """Return where a placed model's declared versions come from on the node."""
         engines = self.engines.on(placement.model, node, on_gpu=bool(placement.gpus))
         return declared_sources(self.models[placement.model], engines)
+
+    def candidate_sources(self, placement: Placement, node: str) -> dict[int, VersionSource]:
+        """Return where the versions that a placed model's rollout keeps come from on the node; empty without one."""
+        rollout = self.rollouts.get(placement.model)
+        if rollout is None:
+            return {}
+        engines = self.engines.on(placement.model, node, on_gpu=bool(placement.gpus))
+        specs = [spec for spec in (rollout.candidate, rollout.stable) if isinstance(spec, InferenceModel)]
+        sources = {version: source for spec in specs for version, source in declared_sources(spec, engines).items()}
+        return {version: source for version, source in sources.items() if version in rollout.action.keep}
 
     def declares(self, name: str) -> bool:
         """Return whether something of this name is asked of the pool, well or not."""

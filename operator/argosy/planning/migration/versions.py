@@ -15,6 +15,7 @@ from argosy.planning.migration.bindings import Binding, PlannedBindings
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.revisions import ModelRevision, ReloadKeys
 from argosy.planning.plan import Placement, ServerPlan
+from argosy.planning.rollouts.member import MemberRollout
 from argosy.planning.variants import shares_server
 from argosy_agent.contract import VersionSource
 
@@ -39,7 +40,10 @@ def target_revisions(
         ensembles, {placement.model: members.models[placement.model].spec.default_version for placement in placements}
     )
     former = observed.without_former(declared_only) if declared_only else observed
-    targets = {placement.model: _model(members, placement, server, pins, former, keys) for placement in placements}
+    targets = {
+        placement.model: _model(members, placement, server, pins, former, keys, alone=placement.model in declared_only)
+        for placement in placements
+    }
     for ensemble in ensembles:
         if ensemble.name in pins:
             declared = _ensemble(ensemble, pins[ensemble.name], keys)
@@ -141,10 +145,15 @@ def _model(
     pins: Mapping[str, Mapping[str, int]],
     observed: Observed,
     keys: ReloadKeys,
+    *,
+    alone: bool,
 ) -> ModelRevision:
+    """Return the next revision of a placed model. `alone`: there is no room for any version but the declared ones."""
     model, declared = members.models[placement.model], members.sources(placement, server.node)
     pinned = {steps[model.name] for steps in pins.values() if model.name in steps}
-    others = _versions(model, declared, server.name, pinned, observed, placement.instances)
+    rollout = members.rollouts.get(model.name) if not alone else None
+    tried = {} if rollout is None else members.candidate_sources(placement, server.node)
+    others = _versions(model, declared, server.name, pinned, observed, placement.instances, rollout, tried)
     return _placed(model, placement, server, {**others, **declared}, keys)
 
 
@@ -161,6 +170,8 @@ def _versions(
     pinned: Collection[int],
     observed: Observed,
     instances: int,
+    rollout: MemberRollout | None = None,
+    tried: Mapping[int, VersionSource] | None = None,
 ) -> dict[int, VersionSource]:
     """Return the versions of a model that a server should have, with their memory for the number of instances.
 
@@ -168,13 +179,18 @@ def _versions(
     loop on any server. `pinned`: versions that the next ensembles name. A new Pod loads the versions that its server
     served before. If no server serves the model, it also loads those of other servers, except for engines, which may
     be built for other GPUs. One that is opened by a path, which all versions share, is never loaded next to another.
+    In a `rollout`, these are also the versions of its revisions, `tried` the candidate's; none of a revision that
+    failed is loaded again.
     """
     spec, name = model.spec, model.name
     loaded = observed.loaded_on(server)
     own = loaded[name].sources(instances) if name in loaded else {}
-    others = _former(model, server, observed)
-    available = {**others, **own, **declared}
-    retained_versions = retained(declared, spec.version_policy, available)
+    failed = rollout.failed if rollout is not None else frozenset()
+    others = {version: source for version, source in _former(model, server, observed).items() if version not in failed}
+    available = {**others, **own, **(tried or {}), **declared}
+    retained_versions = (
+        retained(declared, spec.version_policy, available) if rollout is None else rollout.retained(declared, available)
+    )
     retained_versions |= (
         set(pinned) | {revision.steps[name] for revision in loaded.values() if name in revision.steps}
     ) & set(available)

@@ -45,8 +45,13 @@ from argosy.render.workloads.pods.deployment import ACCOUNT_ANNOTATION, TEMPLATE
 from argosy.render.workloads.pods.inputs import NO_ACCOUNT, Account, Cluster, Images, KubernetesObject
 from argosy.render.workloads.pool_objects import pool_objects
 from argosy.render.workloads.revisions import (
+    MESSAGE,
+    OUTCOME,
     REVISION,
+    REVISION_NOTES,
+    ROLLOUT_REVISION,
     LatestRevisions,
+    RecordedRevision,
     controller_revision,
     controller_revision_name,
     recorded_spec,
@@ -105,4 +110,9 @@ __all__ = [
     "controller_revision_name",
     "recorded_spec",
     "LatestRevisions",
+    "RecordedRevision",
+    "REVISION_NOTES",
+    "ROLLOUT_REVISION",
+    "OUTCOME",
+    "MESSAGE",
 ]

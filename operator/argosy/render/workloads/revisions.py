@@ -6,6 +6,7 @@ The newest is the last valid spec: any process of the operator goes on from it w
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from argosy.api.documents import KINDS, Resource
@@ -17,6 +18,11 @@ from argosy.render.workloads.metadata import owned, revision_labels
 
 REVISION = "ControllerRevision"
 """The kind."""
+ROLLOUT_REVISION = "argosy.dev/rollout-revision"
+OUTCOME = "argosy.dev/rollout-outcome"
+MESSAGE = "argosy.dev/rollout-message"
+REVISION_NOTES = (ROLLOUT_REVISION, OUTCOME, MESSAGE)
+"""The annotations that say which revision a spec was in a rollout, and what came of it."""
 _SPEC = "spec"
 _SCALED = ("replicas", "revisionHistoryLimit")
 """Fields that are not recorded: scaling a resource makes no new revision."""
@@ -31,7 +37,7 @@ def controller_revision_name(resource: Resource) -> str:
 def controller_revision(pool: ServingPool, resource: Resource, revision: Revision) -> dict[str, Any]:
     """Return the ControllerRevision that holds the spec; of all its content only `revision` may change later."""
     labels = revision_labels(pool, resource)
-    head = owned("apps/v1", REVISION, revision.name, resource, labels)
+    head = owned("apps/v1", REVISION, revision.name, resource, labels, dict(revision.notes))
     return {**head, "data": {_SPEC: recorded_spec(resource)}, "revision": revision.number}
 
 
@@ -40,6 +46,7 @@ class LatestRevisions:
 
     def __init__(self) -> None:
         self._latest: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._of_rollouts: dict[str, list[RecordedRevision]] = {}
 
     def add(self, revisions: Iterable[Mapping[str, Any]]) -> None:
         """Add some of the revisions. What is not ours is skipped: people can create any object."""
@@ -49,10 +56,26 @@ class LatestRevisions:
                 uid = body["metadata"]["uid"]
                 if uid not in self._latest or self._latest[uid][0] < number:
                     self._latest[uid] = number, body
+                name = revision["metadata"].get("annotations", {}).get(ROLLOUT_REVISION)
+                if name:
+                    self._of_rollouts.setdefault(uid, []).append(RecordedRevision(name, number, body))
 
     def bodies(self) -> list[dict[str, Any]]:
         """Return the newest revision of each resource as a body without status."""
         return [body for _, body in self._latest.values()]
+
+    def of_rollouts(self) -> dict[str, list["RecordedRevision"]]:
+        """Return the revisions that took part in rollouts, by their resource's uid, the newest last."""
+        return {uid: sorted(revisions, key=lambda one: one.number) for uid, revisions in self._of_rollouts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRevision:
+    """A revision of a rollout, by its name there, with the resource's body without status."""
+
+    name: str
+    number: int
+    body: Mapping[str, Any]
 
 
 def _body(revision: Mapping[str, Any]) -> dict[str, Any] | None:

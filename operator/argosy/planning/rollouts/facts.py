@@ -1,0 +1,103 @@
+"""What the servers of a pool report of a candidate."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from google.protobuf import text_format
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy.planning.facts import ServerReport
+from argosy.rollout.state import FailureFact
+from argosy_agent.contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository
+from argosy_runtime.modelconfig.parameters.traffic import version_traffic
+
+_OWN = {FailureKind.DIGEST: "Digest", FailureKind.LOAD: "LoadFailed", FailureKind.CRASH: "CrashLoop"}
+"""Failures that a revision causes, with their reasons. A download or a device fails without its doing, and is tried
+again."""
+_NOT_ITS_OWN = "NotLoaded"
+_THERE = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateFacts:
+    """`ready`: every server that answers for the member has the candidate ready, and there is one. `loaded`: some
+    server still has it. `failure`: one that it caused itself; `unrelated`: what keeps it from loading and is not its
+    own fault.
+    """
+
+    ready: bool = False
+    loaded: bool = False
+    failure: FailureFact | None = None
+    unrelated: FailureFact | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRevisions:
+    """What a pool's servers have: their `reports`, and the repositories that they last loaded, by server."""
+
+    reports: tuple[ServerReport, ...] = ()
+    repositories: Mapping[str, RenderedRepository] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, reports: Iterable[ServerReport], repositories: Iterable[RenderedRepository]) -> "LoadedRevisions":
+        """Return what servers report and have loaded."""
+        return cls(tuple(reports), {repository.server: repository for repository in repositories})
+
+    def candidate(self, name: str, version: int, uri: str = "") -> CandidateFacts:
+        """Return the facts of a member's candidate. `uri`: that of its files, empty where it has none of its own."""
+        serving = self._serving(name)
+        entries = [(report, entry) for report in serving for entry in _of(report, name) if entry.version == version]
+        ready = {report.name for report, entry in entries if entry.lasts and self._is_from(report, name, version, uri)}
+        answering = {report.name for report in serving if any(entry.answers for entry in _of(report, name))}
+        return CandidateFacts(
+            ready=bool(answering) and answering <= ready,
+            loaded=any(entry.state in _THERE for _, entry in entries),
+            failure=next((_fact(*pair, _OWN[pair[1].failure]) for pair in entries if pair[1].failure in _OWN), None),
+            unrelated=next((_fact(*pair, _NOT_ITS_OWN) for pair in entries if _is_refused(pair[1])), None),
+        )
+
+    def is_ready(self, name: str, version: int) -> bool:
+        """Return whether some server answers with this version."""
+        return any(
+            entry.version == version and entry.lasts for report in self._serving(name) for entry in _of(report, name)
+        )
+
+    def divides(self, name: str, weights: Mapping[int, int]) -> bool:
+        """Return whether every server that answers divides a member's requests by these weights."""
+        servers = [self.repositories.get(report.name) for report in self._serving(name)]
+        loaded = [_named(repository, name) for repository in servers if repository is not None]
+        return all(dict(_weights(model.config_text)) == dict(weights) for model in loaded if model is not None)
+
+    def _serving(self, name: str) -> list[ServerReport]:
+        return [report for report in self.reports if report.ready and _of(report, name)]
+
+    def _is_from(self, report: ServerReport, name: str, version: int, uri: str) -> bool:
+        """Return whether a server's version has these files, and not those of a former revision with its number."""
+        repository = self.repositories.get(report.name)
+        loaded = _named(repository, name) if uri and repository is not None else None
+        source = loaded.versions.get(version) if loaded is not None else None
+        return source is None or source.uri == uri
+
+
+def _of(report: ServerReport, name: str) -> list[LoadedModel]:
+    return [entry for entry in report.models if entry.model == name]
+
+
+def _named(repository: RenderedRepository, name: str) -> RenderedModel | None:
+    return next((model for model in repository.models if model.declared_name == name), None)
+
+
+def _is_refused(entry: LoadedModel) -> bool:
+    return entry.state is LoadState.UNAVAILABLE and bool(entry.reason) and entry.failure not in _OWN
+
+
+def _fact(report: ServerReport, entry: LoadedModel, reason: str) -> FailureFact:
+    return FailureFact(reason, f"{report.name}: {entry.reason}")
+
+
+@lru_cache(maxsize=4096)
+def _weights(config_text: str) -> tuple[tuple[int, int], ...]:
+    """Return the weights in the text of a configuration, which was read by a server; none without the parameter."""
+    traffic = version_traffic(text_format.Parse(config_text, ModelConfig()))
+    return tuple(sorted(traffic.weights.items())) if traffic is not None else ()

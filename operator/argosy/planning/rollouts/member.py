@@ -1,0 +1,91 @@
+"""What one round does with the revisions of a model or an ensemble."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from argosy.api import InferenceModel
+from argosy.api.model.rollout.rollout import Rollout
+from argosy.api.values.versions import VersionPolicy
+from argosy.planning.rollouts.revision import Member
+from argosy.rollout.state import Action, ActOn, RolloutState
+
+
+def is_staged(settings: Rollout | None) -> bool:
+    """Return whether a new version is to be proven: more than a strategy is declared."""
+    return settings is not None and bool(settings.model_fields_set - {"strategy"})
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRollout:
+    """The specs of a member's revisions, with the declared fields that are no part of a revision.
+
+    `declared` is the resource as it is declared. `candidate` is None where the stable revision is the only one, and
+    `stable` is the declared one before any is stable. `state` and `action` are the machine's.
+    """
+
+    declared: Member
+    stable: Member
+    candidate: Member | None
+    state: RolloutState
+    action: Action
+
+    @property
+    def settings(self) -> Rollout | None:
+        """The rollout as declared."""
+        return self.declared.spec.rollout
+
+    @property
+    def acts_on_stable(self) -> bool:
+        """Whether servers are planned with the stable spec: while both are loaded, the candidate is one more version
+        there, so that a failure of it leaves everything else as it is.
+        """
+        stable = self.state.stable
+        if self.candidate is None or self.action.act_on is ActOn.STABLE:
+            return self.action.act_on is ActOn.STABLE
+        return stable is not None and stable.version in self.action.keep
+
+    @property
+    def in_use(self) -> frozenset[str]:
+        """The names of the revisions that are served or tried, and of the one that served before."""
+        state = self.state
+        revisions = (state.stable, state.candidate, state.former)
+        return frozenset(revision.name for revision in revisions if revision is not None)
+
+    @property
+    def failed(self) -> frozenset[int]:
+        """The versions that no server is to have: those of revisions that failed, and are neither served nor tried."""
+        failed = {failed.revision.version for failed in self.state.failed}
+        return frozenset(failed - self.action.keep)
+
+    @property
+    def specs(self) -> Mapping[int, Member]:
+        """The spec of each version that one of the revisions declares; of both the stable one's."""
+        versions = dict.fromkeys(_versions(self.candidate), self.candidate) if self.candidate else {}
+        return {**versions, **dict.fromkeys(_versions(self.stable), self.stable)}
+
+    def retained(self, declared: Collection[int], available: Collection[int]) -> set[int]:
+        """Return which of the `available` versions a server is to have: those `declared` by the spec that is acted
+        upon, those that the machine keeps, and as many former ones as the version policy says.
+
+        A former version may be above the declared ones: weights decide which version answers.
+        """
+        desired = {*declared, *self.action.keep} & {*available, *declared}
+        others = sorted(set(available) - desired - self.failed, reverse=True)
+        policy = self._policy
+        if policy is None:
+            return desired
+        if policy.specific is not None:
+            return desired | (set(others) & set(policy.specific.versions))
+        if policy.latest is not None:
+            return desired | set(others[: max(0, policy.latest.num_versions - len(desired))])
+        return desired | set(others)
+
+    @property
+    def _policy(self) -> VersionPolicy | None:
+        return self.stable.spec.version_policy if isinstance(self.stable, InferenceModel) else None
+
+
+def _versions(member: Member | None) -> tuple[int, ...]:
+    if member is None:
+        return ()
+    return member.spec.declared_versions if isinstance(member, InferenceModel) else (member.spec.version,)

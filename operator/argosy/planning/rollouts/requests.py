@@ -1,0 +1,46 @@
+"""What annotations of a resource ask of its rollout. Each value names a revision, so that a request acts once."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from argosy.api import Resource
+from argosy.rollout.state import Revision
+
+PROMOTE = "argosy.dev/promote"
+RETRY = "argosy.dev/retry"
+UNDO = "argosy.dev/undo"
+PAUSE = "argosy.dev/pause"
+ANNOTATIONS = (PROMOTE, RETRY, UNDO, PAUSE)
+_FURTHER = "@"
+"""What follows it tells one request from the next; of an undo it may be the revision to go back to."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutRequests:
+    """The annotations of one resource, as they are; `paused` is whether `argosy.dev/pause` is "true"."""
+
+    promote: str = ""
+    retry: str = ""
+    undo: str = ""
+    paused: bool = False
+
+    @classmethod
+    def of(cls, resource: Resource) -> "RolloutRequests":
+        """Return what a resource's annotations ask for."""
+        annotations = resource.metadata.annotations
+        return cls(
+            annotations.get(PROMOTE, ""),
+            annotations.get(RETRY, ""),
+            annotations.get(UNDO, ""),
+            annotations.get(PAUSE, "").lower() == "true",
+        )
+
+    def undo_to(self, revisions: Iterable[Revision]) -> Revision | None:
+        """Return the one of these revisions that `argosy.dev/undo` names after the @, if any."""
+        name = self.undo.partition(_FURTHER)[2].strip()
+        return next((revision for revision in revisions if revision.name == name), None)
+
+
+def requested(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Return the annotations that a rollout depends on."""
+    return {name: annotations[name] for name in ANNOTATIONS if name in annotations}

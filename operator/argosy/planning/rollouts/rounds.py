@@ -1,0 +1,175 @@
+"""One round of the rollouts of a fleet: each member's machine advances, and stable specs replace declared ones."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeGuard
+
+from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
+from argosy.api.servingpool import RuntimeName
+from argosy.api.values.identity import PoolKey
+from argosy.planning.rollouts.facts import LoadedRevisions
+from argosy.planning.rollouts.member import MemberRollout, is_staged
+from argosy.planning.rollouts.requests import RolloutRequests
+from argosy.planning.rollouts.revision import Member, revision_of, with_declared
+from argosy.planning.validation.accept import Accepted, Check, defer
+from argosy.rollout.machine import advance
+from argosy.rollout.state import Revision, RolloutInputs, RolloutState
+from argosy.rollout.verdict import Verdict
+
+SpecsByRevision = Mapping[str, Member]
+"""Specs of a member's revisions, by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutMemory:
+    """What is known of a member's rollout before a round: its `state`, the specs of its `revisions`, and the `weights`
+    that servers were last told, by version. `last`: the revision that was acted upon before there was a rollout.
+    """
+
+    state: RolloutState | None = None
+    revisions: SpecsByRevision = field(default_factory=dict)
+    weights: Mapping[int, int] = field(default_factory=dict)
+    last: Revision | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidenced:
+    """What the analysis of a member's present step says: its verdict, and the requests that the candidate answered."""
+
+    verdict: Verdict | None = None
+    requests: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rollouts:
+    """The rollouts of a round, by identity. `revisions`: the specs that later rounds may need, by the revision's
+    name.
+    """
+
+    members: Mapping[str, MemberRollout] = field(default_factory=dict)
+    revisions: Mapping[str, SpecsByRevision] = field(default_factory=dict)
+
+    @property
+    def memory(self) -> dict[str, RolloutMemory]:
+        """What the next round is to know."""
+        return {
+            name: RolloutMemory(member.state, self.revisions.get(name, {}), member.action.weights)
+            for name, member in self.members.items()
+        }
+
+    def declared(self, resources: Iterable[Resource]) -> Iterator[Resource]:
+        """Yield what is acted upon as it was declared: a candidate's spec in place of the stable one."""
+        for resource in resources:
+            member = self.members.get(resource.identity)
+            yield member.declared if member is not None else resource
+
+    @property
+    def wake(self) -> datetime | None:
+        """When one of them is to be advanced though nothing changes."""
+        wakes = (member.action.wake for member in self.members.values())
+        return min((wake for wake in wakes if wake is not None), default=None)
+
+    def acted_upon(self, accepted: Accepted, last: Mapping[str, Resource], check: Check) -> Accepted:
+        """Return what is accepted, with the stable spec of each member whose candidate is not promoted."""
+        stable: dict[str, Resource] = {
+            name: member.stable for name, member in self.members.items() if member.acts_on_stable
+        }
+        return defer(accepted, stable, {**last, **stable}, check) if stable else accepted
+
+
+def advanced(
+    accepted: Accepted,
+    before: Mapping[str, RolloutMemory],
+    evidence: Mapping[str, Evidenced],
+    loaded: Mapping[PoolKey, LoadedRevisions],
+    now: datetime,
+) -> Rollouts:
+    """Return the rollouts of the accepted members after a round. `before` and `evidence` are by identity."""
+    bundled = {
+        pool.key
+        for pool in accepted.valid
+        if isinstance(pool, ServingPool) and pool.spec.runtime.name is RuntimeName.ARGOSY
+    }
+    members: dict[str, MemberRollout] = {}
+    revisions: dict[str, SpecsByRevision] = {}
+    for member in accepted.valid:
+        if takes_part(member) and member.pool_key in bundled:
+            name = member.identity
+            one = _Round(member, before.get(name, RolloutMemory()), loaded.get(member.pool_key, LoadedRevisions()))
+            members[name] = one.advanced(evidence.get(name, Evidenced()), now)
+            revisions[name] = one.recorded(members[name])
+    return Rollouts(members, revisions)
+
+
+def takes_part(member: Resource) -> TypeGuard[Member]:
+    """Return whether a new version of it is proven: it is a model or an ensemble by itself, and no part of one."""
+    if type(member) not in (InferenceModel, Ensemble) or isinstance(member, ServingPool):
+        return False
+    return is_staged(member.spec.rollout)
+
+
+class _Round:
+    """One member's round."""
+
+    def __init__(self, member: Member, before: RolloutMemory, loaded: LoadedRevisions) -> None:
+        self._member, self._before, self._loaded = member, before, loaded
+        self._declared = revision_of(member)
+        self._specs: dict[str, Member] = dict(before.revisions)
+        self._serving = before.last if before.state is None else None
+        self._specs.pop(self._declared.name, None)
+        self._specs[self._declared.name] = member  # the latest is the last
+        state = before.state
+        # Without its spec nothing can be gone back to: what is declared is served.
+        lost = state is not None and state.stable is not None and state.stable.name not in self._specs
+        self._state = None if lost else state
+
+    def advanced(self, evidenced: Evidenced, now: datetime) -> MemberRollout:
+        """Ask the machine, and return the member's rollout."""
+        state, action = advance(self._state, self._member.spec.rollout, self._inputs(evidenced, now))
+        return MemberRollout(self._member, self._spec(state.stable), self._candidate(state), state, action)
+
+    def recorded(self, rollout: MemberRollout) -> dict[str, Member]:
+        """Return the specs that later rounds may need: those in use, and the latest."""
+        latest = set(list(self._specs)[-1 - self._member.spec.revision_history_limit :])
+        return {name: spec for name, spec in self._specs.items() if name in rollout.in_use | latest}
+
+    def _spec(self, revision: Revision | None) -> Member:
+        """Return the spec of a revision with the declared fields that are no part of it."""
+        spec = self._specs.get(revision.name) if revision is not None else None
+        return with_declared(spec, self._member) if spec is not None else self._member
+
+    def _candidate(self, state: RolloutState) -> Member | None:
+        return self._spec(state.candidate) if state.candidate is not None else None
+
+    def _inputs(self, evidenced: Evidenced, now: datetime) -> RolloutInputs:
+        state, member, requests = self._state, self._member, RolloutRequests.of(self._member)
+        candidate = (state.candidate if state is not None else None) or self._declared
+        stable = state.stable if state is not None else self._serving
+        facts = self._loaded.candidate(member.name, candidate.version, _uri(self._specs.get(candidate.name)))
+        revisions = [Revision(name, spec.spec.default_version) for name, spec in self._specs.items()]
+        return RolloutInputs(
+            declared=self._declared,
+            now=now,
+            candidate_ready=facts.ready,
+            candidate_loaded=facts.loaded,
+            stable_ready=stable is None or self._loaded.is_ready(member.name, stable.version),
+            candidate_failed=facts.failure,
+            unrelated=facts.unrelated,
+            verdict=evidenced.verdict,
+            requests=evidenced.requests,
+            applied=self._loaded.divides(member.name, self._before.weights),
+            paused=requests.paused,
+            promote=requests.promote,
+            retry=requests.retry,
+            undo=requests.undo,
+            undo_to=requests.undo_to(revisions),
+            serving=self._serving,
+        )
+
+
+def _uri(spec: Member | None) -> str:
+    """Return where the files of a spec's newest version are; empty for an ensemble, and for an engine."""
+    if not isinstance(spec, InferenceModel) or spec.spec.engine is not None:
+        return ""
+    return spec.spec.declared[spec.spec.default_version].storage_uri
