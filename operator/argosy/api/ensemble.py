@@ -7,7 +7,7 @@ from pydantic import Field
 
 from argosy.api.model.chat import Chat, TensorName, chat_rule
 from argosy.api.model.configfields import ENSEMBLE_GOVERNED, ConfigFields, check_config
-from argosy.api.model.rollout.rollout import MemberRollout
+from argosy.api.model.rollout.rollout import MemberRollout, tolerances_rule
 from argosy.api.model.scaling.scale import (
     MaxReplicas,
     MinReplicas,
@@ -127,6 +127,7 @@ class EnsembleSpec(ApiModel):
         Rule(("inputs", "outputs"), _plain_tensors),
         Rule(("config",), _config_fields),
         chat_rule(),
+        tolerances_rule(),
     )
 
     @property

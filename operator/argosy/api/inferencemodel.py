@@ -10,7 +10,7 @@ from argosy.api.model.adapters import adapter_faults
 from argosy.api.model.chat import chat_rule
 from argosy.api.model.configfields import OWN_FILES, check_config, check_own_files
 from argosy.api.model.modelfields import InferenceModelFields
-from argosy.api.model.rollout.rollout import Strategy
+from argosy.api.model.rollout.rollout import Strategy, tolerances_rule
 from argosy.api.model.rules.batching import BATCH_RULES
 from argosy.api.model.rules.gpus import GPU_RULES
 from argosy.api.model.rules.variants import VARIANT_RULES
@@ -112,6 +112,7 @@ class InferenceModelSpec(InferenceModelFields):
         # With what the spec of a variant is made from.
         Rule(("adapters", "variants", "routing", "model_name", "model_format", "engine"), _adapters),
         chat_rule(),
+        tolerances_rule(),
     )
 
 

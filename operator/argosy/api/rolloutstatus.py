@@ -38,7 +38,7 @@ class MeasurementStatus(StatusPart):
 
 
 class AnalysisStatus(StatusPart):
-    """The verdict on the candidate at the present step."""
+    """A verdict on a candidate at one step."""
 
     outcome: Word = Field(description="Successful, Failed, Inconclusive or Error.")
     reason: OptionalWord = Field(default="", description="The measurement or failure that decided, as one word.")
@@ -68,6 +68,7 @@ class RolloutRecord(StatusPart):
     outcome: Word = Field(description="Promoted, RolledBack, Superseded, Withdrawn or Undone.")
     message: str = Field(default="", description="Why, with the numbers.")
     time: str = Field(default="", description="When it ended, RFC 3339.")
+    analysis: AnalysisStatus | None = Field(default=None, description="The last verdict on it, if there was one.")
 
 
 class RolloutStatus(StatusPart):
@@ -96,7 +97,7 @@ class RolloutStatus(StatusPart):
     )
     strategy: OptionalWord = Field(default="", description="Where the candidate gets its memory.")
     strategy_message: str = Field(default="", description="Why that strategy, and what follows from it.")
-    analysis: AnalysisStatus | None = Field(default=None, description="The verdict, if there is one.")
+    analysis: AnalysisStatus | None = Field(default=None, description="The last verdict, if there is one.")
     handled: tuple[str, ...] = Field(default=(), description="Annotations that were acted upon, while they are set.")
     held: tuple[HeldRevision, ...] = Field(default=(), description="Revisions that failed; the last twenty.")
     history: tuple[RolloutRecord, ...] = Field(default=(), description="The last ten rollouts, newest first.")

@@ -5,10 +5,10 @@ from datetime import datetime
 
 from argosy.rollout import clock
 from argosy.rollout.context import Context
-from argosy.rollout.state import ALL_TRAFFIC, PROVING, Action, ActOn, Phase, RolloutEvent
+from argosy.rollout.state import ALL_TRAFFIC, PROVING, Action, ActOn, Phase
 
 
-def action(context: Context, events: tuple[RolloutEvent, ...], at_once: bool = False) -> Action:
+def action(context: Context, at_once: bool = False) -> Action:
     """Return what is to be done. `at_once`: a further transition is due."""
     state = context.state
     shadow = context.shadow if state.phase is Phase.SHADOWING else None
@@ -18,7 +18,6 @@ def action(context: Context, events: tuple[RolloutEvent, ...], at_once: bool = F
         act_on=ActOn.CANDIDATE if state.phase in PROVING or context.declares_stable() else ActOn.STABLE,
         shadow=shadow.traffic if shadow is not None else None,
         wake=context.now if at_once else _wake(context),
-        events=events,
     )
 
 

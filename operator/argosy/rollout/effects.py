@@ -1,4 +1,4 @@
-"""What transitions do to the state of a rollout, and the Events that report them."""
+"""What transitions do to the state of a rollout."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 from argosy.api.values.quantity import format_percent
 from argosy.rollout import clock
 from argosy.rollout.context import Context
-from argosy.rollout.requests import handled
+from argosy.rollout.requests import handled, names
 from argosy.rollout.state import (
     Ending,
     FailedRevision,
@@ -14,15 +14,15 @@ from argosy.rollout.state import (
     Phase,
     Record,
     Revision,
-    RolloutEvent,
     RolloutInputs,
     RolloutState,
     Waiting,
 )
 
-Events = tuple[RolloutEvent, ...]
-Effect = Callable[[Context, Phase], tuple[RolloutState, Events]]
-MOST_FAILED, MOST_RECORDS = 20, 10
+Effect = Callable[[Context, Phase], RolloutState]
+MOST_FAILED, MOST_RECORDS, MOST_RECORDED = 20, 10, 10
+"""Failed revisions; earlier rollouts; measurements of each of these."""
+BY_HAND = "promoted by hand"
 UNDONE = "Undone"
 """The reason of a revision that an annotation took back; it may be tried again once another one was declared."""
 
@@ -45,133 +45,125 @@ def observed(state: RolloutState, inputs: RolloutInputs) -> RolloutState:
     return state if failed == state.failed else replace(state, failed=failed)
 
 
-def start(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def start(context: Context, target: Phase) -> RolloutState:
     """Begin with the declared revision as the candidate."""
     declared = context.inputs.declared
     state = _entered(context, target, f"revision {declared.name} (version {declared.version}) loads")
-    state = replace(state, candidate=declared, number=state.number + 1, step=0, verdict=None)
-    return state, _event("RolloutStarted", state.message)
+    return replace(state, candidate=declared, number=state.number + 1, step=0, verdict=None)
 
 
-def retry(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def retry(context: Context, target: Phase) -> RolloutState:
     """Begin again with a revision that was held."""
     released = _without_failure(context.state, context.inputs.declared)
     return start(replace(context, state=handled(released, context.inputs, "retry")), target)
 
 
-def supersede(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def supersede(context: Context, target: Phase) -> RolloutState:
     """Replace the candidate by the revision that is declared now."""
     before = _ended(context, Ending.SUPERSEDED, f"revision {context.inputs.declared.name} was declared")
     return start(replace(context, state=before), target)
 
 
-def supersede_by_held(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def supersede_by_held(context: Context, target: Phase) -> RolloutState:
     """Give up the candidate, for a revision that is not tried again."""
     before = _ended(context, Ending.SUPERSEDED, f"revision {context.inputs.declared.name} was declared")
     return hold(replace(context, state=before), target)
 
 
-def withdraw(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def withdraw(context: Context, target: Phase) -> RolloutState:
     """Give up the candidate, because the stable revision is declared again."""
     before = _ended(context, Ending.WITHDRAWN, "the stable revision was declared again")
-    state, _ = settle(replace(context, state=before), target)
-    return state, _event("RolloutWithdrawn", f"{_name(context.state.candidate)} was withdrawn: {_serves(state)}")
+    return settle(replace(context, state=before), target)
 
 
-def settle(context: Context, target: Phase) -> tuple[RolloutState, Events]:
-    """Rest with the stable revision."""
-    state = replace(_entered(context, target, ""), candidate=None, step=0, verdict=None)
-    return replace(state, message=_serves(state)), ()
+def settle(context: Context, target: Phase) -> RolloutState:
+    """Rest with the stable revision. The last verdict stays in the state."""
+    state = replace(_entered(context, target, ""), candidate=None, step=0)
+    return replace(state, message=_serves(state))
 
 
-def settle_first(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def settle_first(context: Context, target: Phase) -> RolloutState:
     """Take the first revision that serves as the stable one."""
     first = replace(context.state, stable=context.state.candidate)
     return settle(replace(context, state=first), target)
 
 
-def hold(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def hold(context: Context, target: Phase) -> RolloutState:
     """Rest with the stable revision, because the declared one failed before."""
-    state, _ = settle(context, target)
-    state = replace(state, message=held_message(state, context.inputs.declared))
-    return state, _event("RolloutHeld", state.message, warning=True)
+    state = settle(context, target)
+    return replace(state, message=held_message(state, context.inputs.declared))
 
 
-def rest(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def rest(context: Context, target: Phase) -> RolloutState:
     """Rest with the stable revision once the candidate is gone."""
-    declares_stable = context.declares_stable()
-    return settle(context, target) if declares_stable else hold(context, target)
+    return settle(context, target) if context.declares_stable() else hold(context, target)
 
 
-def mirror(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def mirror(context: Context, target: Phase) -> RolloutState:
     """Begin to mirror requests to the candidate."""
     share = context.shadow.traffic if context.shadow is not None else 0
-    state = replace(
-        _entered(context, target, f"{_percent(share)} of requests are mirrored to it"), step=0, verdict=None
-    )
-    return state, _event("ShadowStarted", f"{_name(state.candidate)}: {state.message}")
+    message = f"{_percent(share)} of requests are mirrored to it"
+    return replace(_entered(context, target, message), step=0, verdict=None)
 
 
-def first_step(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def first_step(context: Context, target: Phase) -> RolloutState:
     """Give the candidate the first step's share."""
     return _step(context, target, 0)
 
 
-def next_step(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def next_step(context: Context, target: Phase) -> RolloutState:
     """Give the candidate the next step's share."""
     return _step(context, target, context.state.step + 1)
 
 
-def _step(context: Context, target: Phase, step: int) -> tuple[RolloutState, Events]:
+def _step(context: Context, target: Phase, step: int) -> RolloutState:
     steps = context.steps
     message = f"step {step + 1} of {len(steps)}: {_percent(steps[step].traffic)} of requests"
-    state = replace(_entered(context, target, message), step=step, verdict=None)
-    return state, _event("RolloutStep", f"{_name(state.candidate)}: {message}")
+    return replace(_entered(context, target, message), step=step, verdict=None)
 
 
-def promote(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def promote(context: Context, target: Phase) -> RolloutState:
     """Give the candidate all traffic."""
-    return _entered(context, target, "it gets all requests"), ()
+    return _entered(context, target, "it gets all requests")
 
 
-def by_hand(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def by_hand(context: Context, target: Phase) -> RolloutState:
     """Give the candidate all traffic, because an annotation says so."""
-    state = handled(_entered(context, target, "promoted by hand: it gets all requests"), context.inputs, "promote")
-    return state, _event("PromotedByHand", f"{_name(state.candidate)}: {state.message}")
+    return handled(_entered(context, target, f"{BY_HAND}: it gets all requests"), context.inputs, "promote")
 
 
-def finish(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def finish(context: Context, target: Phase) -> RolloutState:
     """Make the candidate the stable revision."""
-    candidate = context.state.candidate
-    verdict = context.state.verdict
-    message = verdict.message if verdict is not None and verdict.message else context.state.message
-    ended = _ended(context, Ending.PROMOTED, message)
-    if candidate is not None:
-        ended = replace(_without_failure(ended, candidate), stable=candidate, former=context.state.stable)
-    state, _ = settle(replace(context, state=ended), target)
-    return state, _event("Promoted", state.message)
+    candidate, verdict = context.state.candidate, context.state.verdict
+    if candidate is None:
+        return settle(context, target)
+    reported = verdict.message if verdict is not None else ""
+    by_hand = any(names(request.removeprefix("promote="), candidate) for request in context.state.handled)
+    ended = _ended(context, Ending.PROMOTED, "; ".join(filter(None, (BY_HAND if by_hand else "", reported))))
+    ended = replace(_without_failure(ended, candidate), stable=candidate, former=context.state.stable)
+    return settle(replace(context, state=ended), target)
 
 
-def convict(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def convict(context: Context, target: Phase) -> RolloutState:
     """Go back, because of the verdict."""
     verdict = context.state.verdict
     reason = verdict.reason if verdict is not None and verdict.reason else "AnalysisFailed"
     return _go_back(context, target, FailureFact(reason, verdict.message if verdict is not None else ""))
 
 
-def break_off(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def break_off(context: Context, target: Phase) -> RolloutState:
     """Go back, because the candidate failed to load or run."""
     return _go_back(context, target, context.inputs.candidate_failed or FailureFact("Failed"))
 
 
-def give_up(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def give_up(context: Context, target: Phase) -> RolloutState:
     """Go back, because there was no verdict in time."""
     verdict = context.state.verdict
     reported = f": {verdict.message}" if verdict is not None and verdict.message else ""
     return _go_back(context, target, FailureFact("Inconclusive", f"no verdict within analysis.timeout{reported}"))
 
 
-def undo(context: Context, target: Phase) -> tuple[RolloutState, Events]:
+def undo(context: Context, target: Phase) -> RolloutState:
     """Go back, because an annotation says so."""
     current = context.state.candidate or context.state.stable
     previous = context.previous
@@ -183,9 +175,7 @@ def undo(context: Context, target: Phase) -> tuple[RolloutState, Events]:
     return _go_back(replace(context, state=moved), target, fact, Ending.UNDONE)
 
 
-def _go_back(
-    context: Context, target: Phase, fact: FailureFact, ending: Ending = Ending.ROLLED_BACK
-) -> tuple[RolloutState, Events]:
+def _go_back(context: Context, target: Phase, fact: FailureFact, ending: Ending = Ending.ROLLED_BACK) -> RolloutState:
     candidate = context.state.candidate
     message = f"{fact.reason}: {fact.message}" if fact.message else fact.reason
     state = _ended(context, ending, message)
@@ -193,9 +183,7 @@ def _go_back(
         entry = FailedRevision(candidate, fact.reason, fact.message, context.now)
         state = _without_failure(state, candidate)
         state = replace(state, failed=(entry, *state.failed)[:MOST_FAILED])
-    state = _entered(replace(context, state=state), target, message)
-    text = f"{_name(candidate)} is taken back, {_name(state.stable)} gets all requests: {message}"
-    return state, _event("RolledBack", text, warning=True)
+    return _entered(replace(context, state=state), target, message)
 
 
 def _entered(context: Context, target: Phase, message: str) -> RolloutState:
@@ -204,11 +192,14 @@ def _entered(context: Context, target: Phase, message: str) -> RolloutState:
 
 
 def _ended(context: Context, ending: Ending, message: str) -> RolloutState:
-    """Return the state with a record of its candidate."""
+    """Return the state with a record of its candidate, and of the verdict on it."""
     state = context.state
     if state.candidate is None:
         return state
-    record = Record(state.candidate, ending, message, context.now)
+    verdict = state.verdict
+    if verdict is not None:
+        verdict = replace(verdict, measurements=verdict.measurements[:MOST_RECORDED])
+    record = Record(state.candidate, ending, message, context.now, verdict)
     return replace(state, history=(record, *state.history)[:MOST_RECORDS])
 
 
@@ -236,7 +227,3 @@ def _name(revision: Revision | None) -> str:
 
 def _percent(millionths: int) -> str:
     return format_percent(millionths // 1000)
-
-
-def _event(reason: str, message: str, warning: bool = False) -> Events:
-    return (RolloutEvent(reason, message, warning),)

@@ -135,11 +135,9 @@ def advance(state: RolloutState | None, spec: Rollout | None, inputs: RolloutInp
     taken = _taken(context)
     if taken is None:
         state = handled(waiting(context), inputs)
-        return state, action(Context(state, spec, inputs), ())
-    state, events = taken.effect(context, taken.target)
-    context = Context(handled(state, inputs), spec, inputs)
-    follows = _taken(context) is not None
-    return context.state, action(context, events, at_once=follows)
+        return state, action(Context(state, spec, inputs))
+    context = Context(handled(taken.effect(context, taken.target), inputs), spec, inputs)
+    return context.state, action(context, at_once=_taken(context) is not None)
 
 
 def _taken(context: Context) -> Transition | None:

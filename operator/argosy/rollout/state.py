@@ -1,7 +1,7 @@
 """The state of a rollout, what it is advanced by, and what is to be done."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -125,12 +125,13 @@ class FailedRevision:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What came of an earlier rollout, and when."""
+    """What came of an earlier rollout, when, and the last verdict on its candidate."""
 
     revision: Revision
     outcome: Ending
     message: str
     time: datetime
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,15 +222,6 @@ class ActOn(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutEvent:
-    """A Kubernetes Event of a rollout."""
-
-    reason: str
-    message: str
-    warning: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Action:
     """What is to be done in a state.
 
@@ -243,4 +235,3 @@ class Action:
     act_on: ActOn
     shadow: int | None = None
     wake: datetime | None = None
-    events: tuple[RolloutEvent, ...] = field(default=())

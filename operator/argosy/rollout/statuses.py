@@ -57,6 +57,7 @@ def to_status(state: RolloutState) -> RolloutStatus:
                 outcome=record.outcome,
                 message=record.message[:LONGEST],
                 time=_text(record.time),
+                analysis=_analysis_status(record.verdict),
             )
             for record in state.history
         ),
@@ -148,7 +149,8 @@ def _records(entries: Iterable[RolloutRecord]) -> Iterable[Record]:
     for entry in entries:
         if entry.outcome in set(Ending):
             revision = Revision(entry.revision, entry.version)
-            yield Record(revision, Ending(entry.outcome), entry.message, _time(entry.time) or _EPOCH)
+            time = _time(entry.time) or _EPOCH
+            yield Record(revision, Ending(entry.outcome), entry.message, time, _verdict(entry.analysis))
 
 
 def _finite(value: float | None) -> float | None:

@@ -1,6 +1,7 @@
 """Ready, Reconciling and Stalled, as kstatus reads them, from the parts."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from argosy.api import ConditionType, Reason
 from argosy.status.conditions import Finding
@@ -52,9 +53,23 @@ _AT_REST = frozenset({Reason.SUSPENDED, Reason.SCALED_TO_ZERO})
 """Reasons that are as asked for: nothing serves, and nothing is to be done."""
 
 
-def verdict(parts: Sequence[Finding], serving: str, rolling: str = "") -> tuple[Finding, ...]:
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """Why a resource whose parts are all so does not serve what it declares.
+
+    `stalled`: waiting does not change it; else it is on its way.
+    """
+
+    reason: Reason
+    message: str
+    stalled: bool = False
+
+
+def verdict(
+    parts: Sequence[Finding], serving: str, rolling: str = "", rollout: Unsettled | None = None
+) -> tuple[Finding, ...]:
     """Return Ready, Reconciling and Stalled. `serving` is Ready's message; `rolling` names what is still being
-    replaced.
+    replaced, and `rollout` is the rollout where the stable revision is not the declared one.
 
     Ready only if every needed part is so and nothing is rolling, unknown if nothing but an unknown part is missing;
     Stalled if a part is not so for a reason that waiting does not change.
@@ -71,6 +86,8 @@ def verdict(parts: Sequence[Finding], serving: str, rolling: str = "") -> tuple[
         return _three(Reason.PROGRESSING, wrong.message, reconciling=True)
     if missing:
         return _three(missing[0].reason, missing[0].message, ready=None)
+    if rollout is not None:
+        return _three(rollout.reason, rollout.message, reconciling=not rollout.stalled, stalled=rollout.stalled)
     if rolling:
         return _three(Reason.ROLLING_OUT, rolling, reconciling=True)
     return _three(Reason.SERVING, serving, ready=True)

@@ -48,7 +48,7 @@ def test_a_convicted_candidate_is_taken_back_at_once_and_held() -> None:
     state, action = advance(state, STEPS, replace(READY, verdict=judged(state, Outcome.FAILED)))
     assert (state.phase, action.weights) == (Phase.ROLLING_BACK, {1: 1_000_000, 2: 0})
     assert action.keep == {1}
-    assert action.events[0].reason == "RolledBack"
+    assert state.history[0].verdict == state.verdict
     state, action = advance(state, STEPS, replace(READY, candidate_loaded=False))
     assert (state.phase, action.weights, action.wake) == (Phase.HELD, {1: 1_000_000}, None)
     again, _ = advance(state, STEPS, READY)

@@ -34,7 +34,15 @@ FULL = RolloutState(
         ),
     ),
     failed=(FailedRevision(Revision("bad", 4), "CrashLoop", "it exited", NOW),),
-    history=(Record(Revision("bad", 4), Ending.ROLLED_BACK, "it exited", NOW),),
+    history=(
+        Record(
+            Revision("bad", 4),
+            Ending.ROLLED_BACK,
+            "it exited",
+            NOW,
+            Verdict(Outcome.FAILED, "2/bad/0", "CrashLoop", ""),
+        ),
+    ),
     handled=("retry=two",),
 )
 

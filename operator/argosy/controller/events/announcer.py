@@ -23,6 +23,7 @@ from argosy.controller.events.announcements import (
     cordon_events,
     scaling_events,
 )
+from argosy.controller.events.rollouts import rollout_events
 from argosy_common.wording import shortened
 
 log = logging.getLogger(__name__)
@@ -125,7 +126,7 @@ class Announcer:
 
     async def changed(self, resource: Resource, before: Status | None, now: Status) -> None:
         """Post what changed when the status `now` was written in place of `before`."""
-        sources = (build_events, scaling_events, bottleneck_events, cordon_events)
+        sources = (build_events, scaling_events, bottleneck_events, cordon_events, rollout_events)
         for announcement in (event for events in sources for event in events(before, now)):
             await self._recorder.record(
                 resource, announcement.type, announcement.reason, announcement.message, announcement.subject

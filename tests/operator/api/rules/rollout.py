@@ -70,6 +70,16 @@ ROLLOUT: list[Case] = [
         "set one or more of absolute, relative and top1Agreement",
     ),
     (
+        {"rollout.shadow.tolerances.0.output": "vektor"},
+        "spec.rollout.shadow.tolerances[0].output",
+        "'vektor' is no output; declared: vector",
+    ),
+    (
+        {"outputs.0.dataType": "TYPE_STRING"},
+        "spec.rollout.shadow.tolerances[0].output",
+        "'vector' has texts, which are compared exactly",
+    ),
+    (
         {"rollout.shadow.tolerances.1": {"output": "vector", "relative": 0.1}},
         "spec.rollout.shadow.tolerances[1].output",
         "'vector' is already tolerances[0]",

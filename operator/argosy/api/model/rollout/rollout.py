@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -11,6 +11,7 @@ from argosy.api.model.rollout.shadow import Shadow
 from argosy.api.model.rollout.steps import RolloutStep, StickyKey
 from argosy.api.values.base import ApiModel, Fault, Flag, Rule
 from argosy.api.values.quantity import format_duration, format_percent
+from argosy.api.values.tensors import DataType
 
 MAX_STEPS = 20
 MAX_STICKY = 8
@@ -97,6 +98,22 @@ class Rollout(ApiModel):
         Rule(("steps", "shadow", "analysis"), _within_the_timeout),
         Rule(("sticky",), _unique_keys),
     )
+
+
+def tolerances_rule() -> Rule:
+    """Return the rule that each tolerance of a model or an ensemble names an output whose elements are numbers."""
+    return Rule(("rollout", "outputs"), _tolerances_of_outputs)
+
+
+def _tolerances_of_outputs(spec: Any) -> Iterator[Fault]:
+    shadow = spec.rollout.shadow if spec.rollout is not None else None
+    types = {output.name: output.data_type for output in spec.outputs}
+    for index, tolerance in enumerate(shadow.tolerances if shadow is not None and types else ()):
+        path = ("rollout", "shadow", "tolerances", index, "output")
+        if tolerance.output not in types:
+            yield Fault(f"{tolerance.output!r} is no output; declared: {', '.join(types)}", path)
+        elif types[tolerance.output] is DataType.STRING:
+            yield Fault(f"{tolerance.output!r} has texts, which are compared exactly; leave this entry out", path)
 
 
 MemberRollout = Annotated[
