@@ -20,7 +20,7 @@ from .repository.preparing import Preparer
 from .repository.records import ModelRecord
 from .repository.registry import Registry
 from .repository.serving.served import ServedModel
-from .repository.serving.version import ServedVersion
+from .repository.serving.version import Destination
 from .telemetry.argosy_families import argosy_families, device_families
 from .telemetry.custom import CustomMetrics
 from .telemetry.exposition import Family
@@ -126,8 +126,9 @@ class DataPlane:
         self._draining = True
 
     def stop_accepting(self) -> None:
-        """Report not ready, and refuse requests of clients; calls of running models go on."""
+        """Report not ready, and refuse requests of clients; calls of running models go on, and copies end."""
         self._accepting = False
+        self.registry.end_shadows()
 
     async def close(self, grace: float) -> None:
         """Answer the accepted requests, within `grace` seconds, and release every model."""
@@ -230,7 +231,7 @@ class DataPlane:
             for request in requests:
                 request.model_version = version
 
-    def route_call(self, request: InferRequest) -> ServedVersion:
+    def route_call(self, request: InferRequest) -> Destination:
         """Return the version that answers a request of a running model. Raises ServingError."""
         self.requests += 1
         return self.registry.route(request)

@@ -9,12 +9,15 @@ tensors are made only where something reads them. The same holds for responses.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from .errors import ServingError
 from .tensors import Array, Data, Tensor, TensorSpec, raw_tensor
 
 Parameter = str | int | bool | float
+
+SHADOW_PRIORITY: Final = -1
+"""The priority of copies that are sent to a shadow: below every level of a queue. No client can send it."""
 
 
 class Origin(Protocol):
@@ -161,6 +164,11 @@ class InferRequest:
         self.raw = None
 
     @property
+    def is_shadow(self) -> bool:
+        """Whether this is a copy of another request, or a step of one, whose answer only is compared."""
+        return self.priority == SHADOW_PRIORITY
+
+    @property
     def log_prefix(self) -> str:
         """The beginning of Triton's messages about a request."""
         return f"[request id: {self.id or '<id_unknown>'}] "
@@ -288,6 +296,7 @@ __all__ = [
     "InferResponse",
     "Origin",
     "Parameter",
+    "SHADOW_PRIORITY",
     "RequestTemplate",
     "ResponseTemplate",
     "Submission",

@@ -3,14 +3,25 @@
 from typing import Final
 
 from argosy_runtime.backends.contract import ExecutionTimes
-from argosy_runtime.messages import InferResponse
+from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.telemetry.statistics import ModelStatistics, reason_of
 
 
 def count_delegated(
-    statistics: ModelStatistics, now: int, size: int, arrived: int, responded: int, response: InferResponse
+    statistics: ModelStatistics,
+    request: InferRequest,
+    now: int,
+    size: int,
+    arrived: int,
+    responded: int,
+    response: InferResponse,
 ) -> None:
-    """Count a request with its last response; the one before came at `responded`, 0 where there was none."""
+    """Count a request with its last response; the one before came at `responded`, 0 where there was none.
+
+    A copy for a shadow does not count.
+    """
+    if request.is_shadow:
+        return
     total, error = now - arrived, response.error
     if error is not None:
         statistics.failed(total, reason_of(error))

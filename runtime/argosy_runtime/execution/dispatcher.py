@@ -52,7 +52,9 @@ class Dispatcher:
         self._timer_at = 0
         self._delivering = False
         self._closing = False
+        # Copies for a shadow are owed to no client, and nothing waits for them.
         self._owed = 0
+        self._shadows = 0
         self._drained: asyncio.Future[None] | None = None
 
     async def start(self, warm_up: Sequence[Sequence[InferRequest]] = (), warm_up_timeout: float = 600.0) -> None:
@@ -93,7 +95,7 @@ class Dispatcher:
 
     @property
     def running(self) -> int:
-        """Number of requests at instances."""
+        """Number of requests at instances, copies for a shadow not among them."""
         return self._owed - self._statistics.pending
 
     @property
@@ -106,13 +108,17 @@ class Dispatcher:
         now = self._clock.now()
         queued = QueuedRequest(request, now, size, key, deliver, self)
         refusal = self._unready() if self._closing or self._group.lost is not None else self._scheduler.submit(queued)
-        self._owed += 1
+        if request.is_shadow:
+            self._shadows += 1
+        else:
+            self._owed += 1
         if refusal is not None:
             self._fail(queued, refusal)
             return queued
-        if self._order is not None:
+        if self._order is not None and not request.is_shadow:
             queued.deliver = self._order.expect(deliver)
-        self._statistics.accepted()
+        if not request.is_shadow:
+            self._statistics.accepted()
         if not self._delivering:
             self._advance(now)
         return queued
@@ -125,13 +131,18 @@ class Dispatcher:
         if queued.run is not None:
             queued.run.cancel(queued.index)
         elif self._scheduler.cancel(queued):
-            self._statistics.left_queue(1)
+            self._left_queue(queued)
             self._fail(queued, _cancelled(queued))
 
     @property
     def owes(self) -> bool:
-        """True while a request waits for its last response."""
+        """True while a request of a client waits for its last response."""
         return self._owed > 0
+
+    @property
+    def has_open_requests(self) -> bool:
+        """True while any request is not over, copies for a shadow among them."""
+        return self._owed > 0 or self._shadows > 0
 
     async def drained(self) -> None:
         """Wait until every request has its last response."""
@@ -241,7 +252,8 @@ class Dispatcher:
             self._statistics.answered(queued, response, now)
             self._finish(queued)
         else:
-            self._statistics.responded(queued.arrived, queued.responded, now)
+            if not queued.request.is_shadow:
+                self._statistics.responded(queued.arrived, queued.responded, now)
             queued.responded = now
         self._deliver(queued, response)
 
@@ -262,7 +274,7 @@ class Dispatcher:
         if decision.wake_at is not None:
             self._set_timer(decision.wake_at)
         for refusal in decision.refused:
-            self._statistics.left_queue(1)
+            self._left_queue(refusal.queued)
             self._fail(refusal.queued, refusal.why)
 
     def _set_timer(self, wake_at: int) -> None:
@@ -280,7 +292,11 @@ class Dispatcher:
 
     def _dispatch(self, batch: Batch, now: int) -> None:
         requests = batch.requests
-        self._statistics.left_queue(len(requests))
+        if self._shadows:
+            for queued in requests:
+                self._left_queue(queued)
+        else:
+            self._statistics.left_queue(len(requests))
         self._statistics.instance_taken(now)
         instance = self._group.instance(batch.instance)
         listener = _Running(self, batch.instance, requests)
@@ -313,6 +329,9 @@ class Dispatcher:
         queued.run = (
             None  # The run refers back to this request: without the cycle the tensors are freed with their last reader.
         )
+        if queued.request.is_shadow:
+            self._shadows -= 1
+            return
         self._owed -= 1
         if not self._owed and self._drained is not None:
             self._stop_draining()
@@ -333,8 +352,12 @@ class Dispatcher:
     def refuse_waiting(self, error: ServingError) -> None:
         """Answer the requests in the queue with an error: no instance will run them."""
         for queued in self._scheduler.drain():
-            self._statistics.left_queue(1)
+            self._left_queue(queued)
             self._fail(queued, error)
+
+    def _left_queue(self, queued: QueuedRequest) -> None:
+        if not queued.request.is_shadow:
+            self._statistics.left_queue(1)
 
 
 class _Running:

@@ -54,11 +54,11 @@ class EnsembleRunner:
         running.follow(run.start())
         return running
 
-    def ended(self, size: int, arrived: int, responded: int, response: InferResponse) -> None:
+    def ended(self, request: InferRequest, size: int, arrived: int, responded: int, response: InferResponse) -> None:
         """Count a request with its last response; the one before came at `responded`, 0 where there was none."""
         self.running -= 1
         self.models.release()
-        count_delegated(self.statistics, self.clock.now(), size, arrived, responded, response)
+        count_delegated(self.statistics, request, self.clock.now(), size, arrived, responded, response)
 
 
 class EnsembleRequest:
@@ -145,10 +145,11 @@ class EnsembleRequest:
         response.id = self._request.id
         if response.final:
             self._over = True
-            self._ensemble.ended(self._size, self._arrived, self._responded, response)
+            self._ensemble.ended(self._request, self._size, self._arrived, self._responded, response)
         else:
             now = self._ensemble.clock.now()
-            self._ensemble.statistics.responded(self._arrived, self._responded, now)
+            if not self._request.is_shadow:
+                self._ensemble.statistics.responded(self._arrived, self._responded, now)
             self._responded = now
         if response.error is not None:
             for call in list(self.open):

@@ -57,7 +57,7 @@ class GenerationRequest:
 
         Raises ServingError (INVALID_ARG) that names the tensor or the parameter.
         """
-        prompt, parameters = _prompt(request), _sampling(request)
+        prompt, parameters = _prompt(request), read_sampling(request)
         stream = bool(inputs.flag(request, "stream") or inputs.flag(request, "streaming"))
         if stream and not decoupled:
             raise invalid("Streaming is only supported in decoupled mode.")
@@ -112,7 +112,7 @@ def _outputs(request: InferRequest, prompt: Prompt, flagged: frozenset[str]) -> 
     return tuple(name for name in OUTPUTS if name in plain or name in flagged)
 
 
-def _sampling(request: InferRequest) -> Sampling:
+def read_sampling(request: InferRequest) -> Sampling:
     """Return the JSON tensor's parameters, else the request's own parameters; tensors of their own add to them."""
     text = inputs.data(request, "sampling_parameters")
     plain = {

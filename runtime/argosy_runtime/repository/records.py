@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from argosy_runtime.errors import ServingError, invalid, not_found, unavailable
+from argosy_runtime.execution.shadow.comparing import ComparisonWork
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.modelconfig.parameters.traffic import VersionTraffic
 from argosy_runtime.modelconfig.versions import number_of
@@ -15,6 +16,7 @@ from argosy_runtime.scheduling.traffic.split import TrafficSplit
 from .folders.layout import ModelFolder
 from .preparing import LoadedRevision, PreparedModel
 from .serving.adapter_table import AdapterTable
+from .serving.shadowed import ShadowedVersion, follow_shadow
 from .serving.version import ServedVersion
 
 UNLOADED = "unloaded"
@@ -91,8 +93,9 @@ class ModelRecord:
     steps. A load or unload holds `lock`. `answering` has the serving versions by version as requests name it, ""
     the one with the highest weight, without weights the latest. `split` divides the requests that name no version; it
     is None where the latest answers all of them. It follows `declared`, the division of the newest load: at once, or
-    with the take-over where that declares none. `adapters` are loaded into every
-    version of it.
+    with the take-over where that declares none. `shadowed` is the
+    stable version while requests are copied to a candidate, and `comparisons` compares the answers. `adapters` are
+    loaded into every version of it.
     """
 
     name: str
@@ -100,6 +103,8 @@ class ModelRecord:
     answering: dict[str, ServedVersion] = field(default_factory=dict)
     split: TrafficSplit | None = None
     declared: DeclaredTraffic = DeclaredTraffic(0, None)
+    shadowed: ShadowedVersion | None = None
+    comparisons: ComparisonWork = field(default_factory=ComparisonWork)
     prepared: PreparedModel | None = None
     folder: ModelFolder | None = None
     override: str | None = None
@@ -211,6 +216,8 @@ class ModelRecord:
         self.answering = {str(version): served for version, served in serving.items()}
         if serving:
             self.answering[""] = serving[self.preferred(serving)]
+        traffic = None if self.split is None else self.split.traffic
+        self.shadowed = follow_shadow(self.shadowed, traffic, self.answering, self.comparisons)
 
 
 def find_version(records: Mapping[str, ModelRecord], name: str, version: str) -> ServedVersion:

@@ -10,6 +10,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.execution.shadow.comparing import ComparisonWork
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.modelconfig.ensembles import nesting
 
@@ -24,7 +25,7 @@ from .options import RepositoryOptions
 from .preparing import Preparer
 from .records import DeclaredTraffic, ModelRecord, find_version
 from .retirement import Retirement
-from .serving.version import ServedVersion
+from .serving.version import Destination, ServedVersion
 from .traffic import declared_traffic, undeclared
 from .work import OwnedWork
 
@@ -51,6 +52,7 @@ class Registry:
         self._loader = Loader(self._records, preparer, new_version, self._retirement)
         self._slots = Slots(asyncio.Semaphore(options.parallel_loads), asyncio.Semaphore(options.parallel_loads))
         self._work = OwnedWork()
+        self._comparisons = ComparisonWork()
         self._listed = ListedAdapters(
             self._records,
             lambda folder: self._load_folder(folder, None, _Purpose(within=frozenset({folder.declared_by}))),
@@ -79,8 +81,10 @@ class Registry:
                 return served
         return find_version(self._records, name, version)
 
-    def route(self, request: InferRequest) -> ServedVersion:
+    def route(self, request: InferRequest) -> Destination:
         """Return the version that answers a request, and count it where the model's versions share the traffic.
+
+        Without a version in the request, the stable one with its shadow if it has one.
 
         Raises ServingError.
         """
@@ -89,8 +93,16 @@ class Registry:
             version = request.model_version
             served = record.answering.get(version) if version or record.split is None else record.choose(request)
             if served is not None and served.ready:
-                return served
+                shadowed = record.shadowed
+                return served if shadowed is None or version or served is not shadowed.stable else shadowed
         return find_version(self._records, request.model_name, request.model_version)
+
+    def end_shadows(self) -> None:
+        """Withdraw all copies of requests, and make no further ones: they must not delay the end of the server."""
+        for record in self._records.values():
+            if record.shadowed is not None:
+                record.shadowed.close()
+        self._comparisons.close()
 
     async def load_many(self, folders: Iterable[ModelFolder]) -> dict[str, ServingError]:
         """Load models, ensembles after their steps. Return the errors of those that failed."""
@@ -226,7 +238,7 @@ class Registry:
     async def _load_folder(
         self, folder: ModelFolder, override: str | None, purpose: _Purpose, declared: DeclaredTraffic | None = None
     ) -> None:
-        record = self._records.setdefault(folder.name, ModelRecord(folder.name))
+        record = self._records.setdefault(folder.name, ModelRecord(folder.name, comparisons=self._comparisons))
         declared = declared or self._divide(folder, override)
         async with record.lock:
             if folder.declared_by:

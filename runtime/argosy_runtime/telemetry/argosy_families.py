@@ -15,6 +15,7 @@ from argosy_runtime.tensors.device_arrays import DeviceTransfers
 from .engine_families import engine_families
 from .exposition import Family, bound_texts
 from .series import InService, ModelSeries
+from .shadow.families import shadow_families
 from .statistics import ModelStatistics
 from .variant_families import variant_families
 
@@ -38,6 +39,7 @@ def argosy_families(models: list[ModelSeries], now: int) -> list[Family]:
         *engine_families(models),
         *variant_families(serving),
         *_traffic(models),
+        *shadow_families(models),
         _failures(models),
         _model_errors([model for model, _ in serving]),
         _failed_loads(models),

@@ -16,6 +16,7 @@ from argosy_runtime.messages import InferResponse
 from argosy_runtime.scheduling.queued_request import QueuedRequest
 
 from .engines import EngineStatistics
+from .shadow.statistics import ShadowStatistics
 
 _MILLISECOND = 1_000_000
 
@@ -51,7 +52,8 @@ class BatchStatistics:
 
 
 class ModelStatistics:
-    """The counters of one model version.
+    """The counters of one model version. Copies for a shadow count in executions and their rows, and in `shadow`, which
+    is that of the candidate's version; they are no requests.
 
     Histograms of requests that succeeded: `queueing` of their time in the queue; `single` of the duration of those with
     one response, `streamed` of those with several. `first_response` is from a request to the first of several, and
@@ -82,6 +84,7 @@ class ModelStatistics:
         self.first_response = DurationHistogram()
         self.between_responses = DurationHistogram()
         self.engines = EngineStatistics()
+        self.shadow: ShadowStatistics | None = None
         self.answers_later = False
         self.busy = 0
         self._busy_ns = 0
@@ -118,6 +121,9 @@ class ModelStatistics:
     def answered(self, queued: QueuedRequest, response: InferResponse, now: int, warm_up: bool = False) -> None:
         """Record the final response of a request. Requests of a `warm_up` are in no histogram."""
         reason = failure_reason(queued, response.error)
+        if queued.request.is_shadow:
+            self.inference_count += queued.size if reason is None else 0
+            return
         if reason is not None:
             self.failed(now - queued.arrived, reason)
             return
@@ -142,6 +148,9 @@ class ModelStatistics:
             rows_ran += queued.size
             queued.executed = True
             reason = failure_reason(queued, response.error)
+            if queued.request.is_shadow:
+                self.inference_count += queued.size if reason is None else 0
+                continue
             if reason is not None:
                 self.failed(now - queued.arrived, reason)
                 continue

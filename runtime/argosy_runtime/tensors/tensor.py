@@ -91,6 +91,13 @@ class Tensor:
             return len(self._data)
         return self._array.nbytes if self._array is not None else max(0, byte_size(self.datatype, self.shape))
 
+    def protect(self) -> None:
+        """Make the data read-only, because several models get it: those that write take a copy."""
+        if self._array is not None:
+            self._array.flags.writeable = False
+        if isinstance(self._data, memoryview):
+            self._data = self._data.toreadonly()
+
     def spec(self) -> TensorSpec:
         """Return the tensor without its data."""
         return TensorSpec(self.name, self.datatype, self.shape)

@@ -160,10 +160,11 @@ class RoutedRequest:
         response.id = self._request.id
         if response.final:
             self._over = True
-            self._runner.ended(self._size, self._arrived, self._responded, response)
+            self._runner.ended(self._request, self._size, self._arrived, self._responded, response)
         else:
             now = self._runner.clock.now()
-            self._runner.statistics.responded(self._arrived, self._responded, now)
+            if not self._request.is_shadow:
+                self._runner.statistics.responded(self._arrived, self._responded, now)
             self._responded = now
         try:
             self._deliver(response)

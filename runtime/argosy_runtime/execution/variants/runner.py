@@ -9,7 +9,7 @@ from argosy_common.regimes import Regimes, VariantState
 from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.clock import Clock, Timer
 from argosy_runtime.execution.delegating import count_delegated
-from argosy_runtime.messages import InferResponse
+from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.modelconfig.parameters.variants import VariantRouting
 from argosy_runtime.scheduling.variants.weights import Weights
 from argosy_runtime.telemetry.series import VariantSeries
@@ -109,10 +109,10 @@ class VariantRunner:
         """Measure an answered request of so many rows and tokens, while its variant still has it in flight."""
         self._speeds.measure(start, size, tokens, self.clock.now())
 
-    def ended(self, size: int, arrived: int, responded: int, response: InferResponse) -> None:
+    def ended(self, request: InferRequest, size: int, arrived: int, responded: int, response: InferResponse) -> None:
         """Count a request with its last response; the one before came at `responded`, 0 where there was none."""
         self.in_flight -= 1
-        count_delegated(self.statistics, self.clock.now(), size, arrived, responded, response)
+        count_delegated(self.statistics, request, self.clock.now(), size, arrived, responded, response)
         self.advance()
 
     def advance(self) -> None:

@@ -127,7 +127,7 @@ class ServedAdapter(DelegatingVersion):
         if base is None:
             raise unavailable(self.problem)
         set_adapter(request, self.name, by_input=self._by_input)
-        answer = _Answer(self, deliver)
+        answer = _Answer(self, request, deliver)
         self._begin()
         try:
             return base.submit(request, answer.receive)
@@ -135,10 +135,10 @@ class ServedAdapter(DelegatingVersion):
             self._end()
             raise
 
-    def ended(self, arrived: int, responded: int, now: int, response: InferResponse) -> None:
+    def ended(self, request: InferRequest, arrived: int, responded: int, now: int, response: InferResponse) -> None:
         """Count a request with its last response."""
         self._end()
-        count_delegated(self.statistics, now, 1, arrived, responded, response)
+        count_delegated(self.statistics, request, now, 1, arrived, responded, response)
 
     def _begin(self) -> None:
         self._open.add()
@@ -181,10 +181,11 @@ class ServedAdapter(DelegatingVersion):
 class _Answer:
     """The responses to one request of an adapter, which get its name."""
 
-    __slots__ = ("_adapter", "_arrived", "_deliver", "_responded")
+    __slots__ = ("_adapter", "_arrived", "_deliver", "_request", "_responded")
 
-    def __init__(self, adapter: ServedAdapter, deliver: Deliver) -> None:
+    def __init__(self, adapter: ServedAdapter, request: InferRequest, deliver: Deliver) -> None:
         self._adapter = adapter
+        self._request = request
         self._deliver = deliver
         self._arrived = _now()
         self._responded = 0
@@ -194,9 +195,10 @@ class _Answer:
         response.model_name, response.model_version = adapter.name, str(adapter.version)
         now = _now()
         if response.final:
-            adapter.ended(self._arrived, self._responded, now, response)
+            adapter.ended(self._request, self._arrived, self._responded, now, response)
         else:
-            adapter.statistics.responded(self._arrived, self._responded, now)
+            if not self._request.is_shadow:
+                adapter.statistics.responded(self._arrived, self._responded, now)
             self._responded = now
         self._deliver(response)
 

@@ -73,7 +73,7 @@ class InstanceSleep:
 
     async def begin(self) -> None:
         """Put every instance to sleep, or release it. Do nothing while requests are open, or sleep is deferred."""
-        if self.asleep or self._closed or self._deferred or self._dispatcher.owes:
+        if self.asleep or self._closed or self._deferred or self._dispatcher.has_open_requests:
             return
         if self._waking is not None or _goes_on(self._falling):
             return  # Instances of a former configuration still give way.

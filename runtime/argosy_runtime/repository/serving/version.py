@@ -39,6 +39,21 @@ class Holds:
             return
 
 
+class Destination(Protocol):
+    """What a request is sent to: a version, or a version of whose requests some are copied to another one."""
+
+    @property
+    def version(self) -> int:
+        """The version that answers."""
+
+    @property
+    def decoupled(self) -> bool:
+        """True if it may answer a request several times."""
+
+    def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
+        """Start a request. Raises ServingError where it is refused at once; other errors are delivered."""
+
+
 class ServedVersion(Protocol):
     """A version that takes requests."""
 

@@ -72,7 +72,7 @@ def pack_request(template: RequestTemplate) -> bytes:
             plain_text(template.sequence_id) if isinstance(template.sequence_id, str) else template.sequence_id,
             template.sequence_start,
             template.sequence_end,
-            template.priority,
+            max(0, template.priority),  # a copy for a shadow looks like any other request to a model
             template.timeout_us,
         )
     )

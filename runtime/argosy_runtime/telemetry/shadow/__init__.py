@@ -1,0 +1,1 @@
+"""What is counted of copies that are sent to a shadow, and the metrics made of it."""

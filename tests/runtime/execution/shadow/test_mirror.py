@@ -1,0 +1,428 @@
+"""Copies of requests at versions that a test has in its hand: what the client sees, and what is counted."""
+
+import logging
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from google.protobuf import text_format
+from tests.runtime.execution.fakes import SECOND, Submitted, VirtualClock
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.comparison.differences import DifferenceKind
+from argosy_runtime.errors import FailureReason, ServingError, cancelled, internal, invalid
+from argosy_runtime.execution.shadow.comparing import ComparisonWork
+from argosy_runtime.execution.shadow.mirror import Mirror
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, RequestTemplate, Submission, Tensor
+from argosy_runtime.modelconfig.parameters.traffic import OutputTolerance, Shadow
+from argosy_runtime.telemetry.shadow.statistics import MOST_EXAMPLES, Obstacle, ShadowOutcome, ShadowStatistics
+from argosy_runtime.telemetry.statistics import ModelStatistics
+
+FULL_SHARE = 1_000_000
+CONFIG = """name: "model" max_batch_size: 2
+input { name: "X" data_type: TYPE_FP32 dims: 1 } output { name: "Y" data_type: TYPE_FP32 dims: 1 }"""
+
+
+class _Version:
+    """A version that answers when a test says so."""
+
+    def __init__(self, version: int, order: list[str]) -> None:
+        self.name = "model"
+        self.version = version
+        self.config = text_format.Parse(CONFIG, ModelConfig())
+        self.statistics = ModelStatistics()
+        self.ready = True
+        self.refusal: Exception | None = None
+        self.requests: list[tuple[InferRequest, Deliver, Submitted]] = []
+        self._order = order
+
+    def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
+        if self.refusal is not None:
+            raise self.refusal
+        self._order.append(f"{self.version} got {request.id}")
+        submitted = Submitted()
+        self.requests.append((request, deliver, submitted))
+        return submitted
+
+    def answer(self, value: float = 1.0, at: int = 0, final: bool = True) -> None:
+        """Answer a request with one number."""
+        outputs = [Tensor("Y", "FP32", np.full((1, 1), value, np.float32))]
+        self.requests[at][1](InferResponse(outputs=outputs, final=final))
+
+    def fail(self, error: ServingError, at: int = 0) -> None:
+        """Fail a request."""
+        self.requests[at][1](InferResponse(error=error))
+
+
+class _Shadowed:
+    """A mirror between two versions, and a client."""
+
+    def __init__(self, limit: int = 1 << 20, **shadow: object) -> None:
+        self.clock = VirtualClock()
+        self.order: list[str] = []
+        self.stable, self.candidate = _Version(1, self.order), _Version(2, self.order)
+        self.work = ComparisonWork(limit)
+        declared = Shadow(**{"version": 2, "share": FULL_SHARE, **shadow})  # type: ignore[arg-type]
+        self.mirror = Mirror(declared, self.stable.config, self.work, self.clock)
+        self.responses: list[InferResponse] = []
+
+    def send(self, request_id: str = "r", value: float = 1.0, **fields: object) -> Submission:
+        """Send a request as a client does."""
+        inputs = {"X": Tensor("X", "FP32", np.full((1, 1), value, np.float32))}
+        request = InferRequest("model", inputs, id=request_id, **fields)  # type: ignore[arg-type]
+        return self.mirror.submit(self.stable, self.candidate, request, self._deliver)
+
+    def _deliver(self, response: InferResponse) -> None:
+        self.order.append("client got it")
+        self.responses.append(response)
+
+    @property
+    def statistics(self) -> ShadowStatistics:
+        """The counters of the candidate."""
+        assert self.candidate.statistics.shadow is not None
+        return self.candidate.statistics.shadow
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """The outcomes that were counted."""
+        return {outcome.value: count for outcome, count in self.statistics.outcomes.items() if count}
+
+    def is_over(self) -> bool:
+        """Return whether nothing is held any more."""
+        return self.mirror.in_flight == 0 and self.work.reserved == 0
+
+
+async def test_the_client_gets_its_answer_before_the_copy_is_even_looked_at() -> None:
+    one = _Shadowed()
+    one.send()
+    assert one.order == ["1 got r", "2 got r"]
+    one.stable.answer()
+    assert one.order[-1] == "client got it"
+    assert not one.is_over()
+    one.candidate.answer()
+    assert one.outcomes == {"equal": 1}
+    assert one.is_over()
+    assert len(one.responses) == 1
+
+
+async def test_a_copy_has_the_lowest_priority_no_timeout_and_the_same_tensors() -> None:
+    one = _Shadowed()
+    one.send(priority=3, timeout_us=5, requested_outputs=("Y",), parameters={"a": 1})
+    original, copy = one.stable.requests[0][0], one.candidate.requests[0][0]
+    assert (copy.is_shadow, copy.timeout_us) == (True, 0)
+    assert (copy.requested_outputs, copy.parameters) == (("Y",), {"a": 1})
+    assert (original.priority, original.timeout_us) == (3, 5)
+    assert copy.inputs == original.inputs
+    assert not original.inputs["X"].array.flags.writeable, "a model that writes takes a copy"
+
+
+async def test_requests_of_one_template_are_mirrored_by_one_template_and_their_bytes() -> None:
+    one = _Shadowed()
+    like = InferRequest("model", {"X": Tensor("X", "FP32", np.ones((1, 1), np.float32))})
+    template = RequestTemplate(like)
+    bodies = [np.full(1, value, np.float32).tobytes() for value in (1, 2)]
+    for body in bodies:
+        writable = memoryview(bytearray(body))
+        request = template.request("", [writable])
+        one.mirror.submit(one.stable, one.candidate, request, one.responses.append)
+    assert [request.template for request, _, _ in one.stable.requests] == [template, template]
+    mirrored = [request for request, _, _ in one.candidate.requests]
+    assert mirrored[0].template is mirrored[1].template is not None
+    assert [bytes(data) for copy in mirrored for data in copy.raw or ()] == bodies
+    assert all(data.readonly for copy in mirrored for data in copy.raw or () if isinstance(data, memoryview))
+
+
+async def test_a_request_without_an_id_has_a_copy_with_one_that_the_log_explains(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    one = _Shadowed()
+    with caplog.at_level(logging.WARNING, "argosy.shadow"):
+        one.send("")
+        one.stable.answer(1.0)
+        one.candidate.answer(3.5)
+    assert one.stable.requests[0][0].id == ""
+    (example,) = one.statistics.outputs["Y"].examples
+    assert example.request_id == one.candidate.requests[0][0].id
+    assert example.request_id.startswith("shadow-")
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert example.request_id in message
+    assert "X FP32[1, 1]; sha256" in message
+    assert "by 2.5 at most" in message
+
+
+async def test_the_worst_answers_are_the_examples() -> None:
+    one = _Shadowed(tolerances=(OutputTolerance("Y", absolute=0.5),), max_in_flight=100)
+    for number in range(10):
+        one.send(f"r{number}")
+        one.stable.answer(0.0, at=number)
+        one.candidate.answer(number * 0.25, at=number)
+    assert one.outcomes == {"equal": 3, "different": 7}
+    output = one.statistics.outputs["Y"]
+    assert (output.different, output.largest) == (7, 2.25)
+    assert [example.request_id for example in output.examples] == ["r9", "r8", "r7", "r6", "r5"]
+    assert len(output.examples) == MOST_EXAMPLES
+
+
+async def test_an_id_that_is_used_again_has_one_example_the_worst() -> None:
+    one = _Shadowed()
+    for at, value in enumerate((2.0, 5.0, 3.0)):
+        one.send("same")
+        one.stable.answer(0.0, at=at)
+        one.candidate.answer(value, at=at)
+    assert [(example.request_id, example.difference.size) for example in one.statistics.outputs["Y"].examples] == [
+        ("same", 5.0)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (internal("the model is broken"), "BACKEND"),
+        (internal("no memory", FailureReason.OUT_OF_MEMORY), "OUT_OF_MEMORY"),
+        (invalid("unexpected inference output"), "INVALID"),
+        (ServingError(internal("").kind, "of the model itself", None), "ERROR"),
+    ],
+)
+async def test_failures_of_a_candidate_have_their_reason(error: ServingError, reason: str) -> None:
+    one = _Shadowed()
+    one.send()
+    one.stable.answer()
+    one.candidate.fail(error)
+    assert one.outcomes == {"failed": 1}
+    assert {name for name, count in one.statistics.failures.items() if count} == {reason}
+    assert one.is_over()
+
+
+@pytest.mark.parametrize("refusal", [invalid("it takes no X"), RuntimeError("a bug")])
+async def test_a_candidate_that_refuses_a_copy_has_failed_and_the_client_knows_nothing(refusal: Exception) -> None:
+    one = _Shadowed()
+    one.candidate.refusal = refusal
+    one.send()
+    one.stable.answer()
+    assert [response.error for response in one.responses] == [None]
+    assert one.outcomes == {"failed": 1}
+    assert one.is_over()
+
+
+async def test_a_candidate_that_hangs_is_left_and_its_slot_is_free() -> None:
+    one = _Shadowed(max_in_flight=1)
+    one.send("a")
+    one.stable.answer()
+    one.send("b")
+    assert len(one.candidate.requests) == 1, "one copy at a time"
+    await one.clock.pass_time(31 * SECOND)
+    assert one.outcomes == {"failed": 1, "skipped": 1}
+    assert (one.statistics.failures["TIMEOUT"], one.statistics.obstacles[Obstacle.IN_FLIGHT]) == (1, 1)
+    assert one.candidate.requests[0][2].calls == ["cancel"]
+    assert one.is_over()
+    one.candidate.answer()
+    assert one.outcomes == {"failed": 1, "skipped": 1}, "an answer that comes later counts no more"
+
+
+async def test_a_slow_stable_version_gives_the_candidate_more_time() -> None:
+    one = _Shadowed()
+    one.send()
+    await one.clock.pass_time(10 * SECOND)
+    one.stable.answer()
+    await one.clock.pass_time(129 * SECOND)
+    one.candidate.answer()
+    assert one.outcomes == {"equal": 1}
+
+
+async def test_what_a_client_cancels_is_withdrawn() -> None:
+    one = _Shadowed()
+    one.send().cancel()
+    assert one.stable.requests[0][2].calls == ["cancel"]
+    one.stable.fail(cancelled())
+    assert one.candidate.requests[0][2].calls == ["cancel"]
+    assert one.outcomes == {"canceled": 1}
+    assert one.is_over()
+
+
+async def test_the_end_of_the_shadow_withdraws_what_is_mirrored_and_no_request() -> None:
+    one = _Shadowed()
+    one.send("a")
+    one.send("b")
+    one.mirror.close()
+    assert [calls.calls for _, _, calls in one.candidate.requests] == [["cancel"], ["cancel"]]
+    assert one.is_over()
+    one.stable.answer()
+    one.stable.answer(at=1)
+    one.send("c")
+    assert (len(one.responses), len(one.candidate.requests), one.outcomes) == (2, 2, {"canceled": 2})
+
+
+async def test_a_request_that_the_stable_version_refuses_is_not_copied() -> None:
+    one = _Shadowed()
+    one.stable.refusal = invalid("wrong")
+    with pytest.raises(ServingError, match="wrong"):
+        one.send()
+    assert one.candidate.requests == []
+    assert one.is_over()
+
+
+@pytest.mark.parametrize(("error", "outcome"), [(invalid("wrong"), "equal"), (internal("broken"), "uncompared")])
+async def test_where_the_stable_version_fails_only_the_same_error_is_an_answer(
+    error: ServingError, outcome: str
+) -> None:
+    one = _Shadowed()
+    one.send()
+    one.stable.fail(error)
+    if outcome == "equal":
+        one.candidate.fail(invalid("wrong, too"))
+    else:
+        one.candidate.answer()
+    assert one.outcomes == {outcome: 1}
+
+
+async def test_a_client_that_cannot_take_its_answer_leaves_the_comparison_alone() -> None:
+    one = _Shadowed()
+
+    def deliver(_response: InferResponse) -> None:
+        raise ConnectionError("gone")
+
+    request = InferRequest("model", {"X": Tensor("X", "FP32", np.ones((1, 1), np.float32))})
+    one.mirror.submit(one.stable, one.candidate, request, deliver)
+    with pytest.raises(ConnectionError):
+        one.stable.answer()
+    one.candidate.answer()
+    assert one.outcomes == {"equal": 1}
+
+
+async def test_a_front_end_that_changes_its_response_changes_nothing_of_the_comparison() -> None:
+    one = _Shadowed()
+
+    def deliver(response: InferResponse) -> None:
+        response.outputs = []
+
+    request = InferRequest("model", {"X": Tensor("X", "FP32", np.ones((1, 1), np.float32))})
+    one.mirror.submit(one.stable, one.candidate, request, deliver)
+    one.stable.answer()
+    one.candidate.answer()
+    assert one.outcomes == {"equal": 1}
+
+
+async def test_streams_are_compared_response_by_response() -> None:
+    one = _Shadowed()
+    one.send()
+    for value in (1.0, 2.0):
+        one.candidate.answer(value, final=False)
+    one.candidate.requests[0][1](InferResponse())
+    for value in (1.0, 3.0):
+        one.stable.answer(value, final=False)
+    one.stable.requests[0][1](InferResponse())
+    assert len(one.responses) == 3
+    assert one.outcomes == {"different": 1}
+    assert one.statistics.outputs["Y"].examples[0].difference.size == 1.0
+
+
+async def test_more_responses_than_memory_allows_are_not_compared() -> None:
+    one = _Shadowed(limit=600)
+    one.send("a")
+    for _ in range(3):
+        one.stable.answer(final=False)
+        one.candidate.answer(final=False)
+    one.stable.requests[0][1](InferResponse())
+    one.candidate.requests[0][1](InferResponse())
+    assert (one.outcomes, one.statistics.obstacles[Obstacle.MEMORY]) == ({"uncompared": 1}, 1)
+    assert sum(one.statistics.candidate.counts) == 1, "durations are measured all the same"
+    assert one.is_over()
+
+
+async def test_a_request_that_is_too_large_is_skipped() -> None:
+    one = _Shadowed(limit=3)
+    one.send()
+    assert (one.outcomes, one.statistics.obstacles[Obstacle.MEMORY]) == ({"skipped": 1}, 1)
+    assert one.is_over()
+
+
+def _busy_stable(one: _Shadowed) -> None:
+    one.stable.statistics.pending = 3
+
+
+def _busy_candidate(one: _Shadowed) -> None:
+    one.candidate.statistics.pending = 1
+
+
+def _unready(one: _Shadowed) -> None:
+    one.candidate.ready = False
+
+
+@pytest.mark.parametrize(
+    ("prepare", "obstacle"),
+    [(_busy_stable, Obstacle.BUSY), (_busy_candidate, Obstacle.BUSY), (_unready, Obstacle.NOT_READY)],
+)
+async def test_nothing_is_copied_while_others_wait(prepare: Callable[[_Shadowed], None], obstacle: Obstacle) -> None:
+    one = _Shadowed()
+    prepare(one)
+    one.send()
+    assert one.candidate.requests == []
+    assert (one.outcomes, one.statistics.obstacles[obstacle]) == ({"skipped": 1}, 1)
+
+
+async def test_a_sequence_of_which_a_request_was_skipped_is_not_copied_any_more() -> None:
+    one = _Shadowed(max_in_flight=2)
+    one.send("s1", sequence_id=7, sequence_start=True)
+    one.stable.statistics.pending = 99
+    one.send("s2", sequence_id=7)
+    assert [request.id for request, _, _ in one.candidate.requests] == ["s1", "s2"], "it goes on under load"
+    one.send("s3", sequence_id=7)
+    one.stable.statistics.pending = 0
+    for at in (0, 1):
+        one.stable.answer(at=at)
+        one.candidate.answer(at=at)
+    one.send("s4", sequence_id=7, sequence_end=True)
+    assert [request.id for request, _, _ in one.candidate.requests] == ["s1", "s2"]
+    assert one.outcomes == {"equal": 2, "skipped": 1}
+
+
+async def test_durations_of_both_sides_are_of_the_same_requests() -> None:
+    one = _Shadowed()
+    one.send()
+    await one.clock.pass_time(SECOND)
+    one.stable.answer()
+    await one.clock.pass_time(2 * SECOND)
+    one.candidate.answer()
+    assert (one.statistics.stable.ns, one.statistics.candidate.ns) == (SECOND, 3 * SECOND)
+    one.send()
+    one.stable.answer(at=1)
+    one.candidate.fail(internal("broken"), at=1)
+    assert sum(one.statistics.stable.counts) == 1
+
+
+async def test_large_answers_are_compared_on_a_thread_and_hold_their_slot_until_then() -> None:
+    one = _Shadowed(limit=1 << 24)
+    one.send()
+    for version in (one.stable, one.candidate):
+        outputs = [Tensor("Y", "FP32", np.full((1, 1 << 18), version.version, np.float32))]
+        version.requests[0][1](InferResponse(outputs=outputs))
+    assert one.mirror.in_flight == 1
+    await one.work.finished()
+    assert one.outcomes == {"different": 1}
+    assert one.statistics.outputs["Y"].examples[0].difference.kind is DifferenceKind.VALUE
+    assert one.is_over()
+    one.work.close()
+
+
+async def test_a_request_drawn_at_random_is_sent_and_not_compared() -> None:
+    one = _Shadowed()
+    config = text_format.Parse(
+        """name: "model" parameters { key: "chat" value { string_value: '{"prompt": "X", "text": "Y"}' } }""",
+        ModelConfig(),
+    )
+    one.mirror = Mirror(Shadow(2, FULL_SHARE), config, one.work, one.clock)
+    one.send()
+    one.stable.answer()
+    one.candidate.answer(2.0)
+    assert (one.outcomes, one.statistics.obstacles[Obstacle.SAMPLED]) == ({"uncompared": 1}, 1)
+
+
+async def test_every_chosen_request_has_exactly_one_outcome() -> None:
+    one = _Shadowed(share=FULL_SHARE // 4, max_in_flight=2)
+    for number in range(40):
+        one.send(f"r{number}")
+        one.stable.answer(at=number)
+    for at in range(len(one.candidate.requests)):
+        one.candidate.answer(at=at)
+    assert sum(one.statistics.outcomes.values()) == 10
+    assert one.statistics.outcomes[ShadowOutcome.SKIPPED] == 8
