@@ -24,6 +24,9 @@ GROUPS = {
         "bench": "argosy.cli.bench.bench",
         "advise": "argosy.cli.bench.advise",
     },
+    "Roll out versions": {
+        "rollout": "argosy.cli.rollout.commands",
+    },
     "Operate in a cluster": {
         "operator": "argosy.cli.cluster.operator",
     },

@@ -34,7 +34,7 @@ def kinds() -> list[str]:
 
 
 def table(definition: Definition, documents: Sequence[Mapping[str, Any]], wide: bool, now: datetime) -> Iterator[str]:
-    """Yield the lines of a table: the columns padded with spaces, two between them. `now` has a time zone."""
+    """Yield the lines of a table of resources. `now` has a time zone."""
     columns = [column for column in definition.columns if wide or not column.priority]
     namespaces = len({_namespace(document) for document in documents}) > 1
     heading = [*(["NAMESPACE"] if namespaces else []), "NAME", *(column.name.upper() for column in columns)]
@@ -42,6 +42,11 @@ def table(definition: Definition, documents: Sequence[Mapping[str, Any]], wide: 
     for document in documents:
         cells = [cell(document, column, now) for column in columns]
         lines.append([*([_namespace(document)] if namespaces else []), document["metadata"]["name"], *cells])
+    yield from aligned(lines)
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows of equal length as lines of columns: padded with spaces, two between them."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()

@@ -6,6 +6,7 @@ cache/<key>/       verified copies of model files
 servers/<name>/    repository/, process.json, control-token, applied.json, server.log
 builds/<name>/     a build of an engine: request, report, log, workspace
 engines/           finished engines of pools without an engine cache
+requests/          annotations.json: what `argosy rollout` asks of the running `argosy up`
 """
 
 import fcntl
@@ -58,6 +59,16 @@ class StateFolder:
     def status_file(self) -> Path:
         """The file with every resource and its status."""
         return self.root / "status.json"
+
+    @property
+    def requests(self) -> Path:
+        """The folder of what commands ask of the running `argosy up`."""
+        return self.root / "requests"
+
+    @property
+    def annotations_file(self) -> Path:
+        """The file with the annotations that commands set, by the resource's identity."""
+        return self.requests / "annotations.json"
 
     def server(self, name: str) -> Path:
         """Return the folder of the server `name`."""

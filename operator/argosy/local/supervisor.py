@@ -29,6 +29,7 @@ from argosy.scaling import Holding, Scaling
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy.status.statuses import failed_status
 
+from .annotations import AnnotationSource, annotated
 from .builds.command import installed_compilers
 from .builds.runner import LocalBuilds
 from .manifests.source import ManifestSource
@@ -94,6 +95,7 @@ class Supervisor:
         """Create a supervisor. `record` receives what each round saw and decided."""
         self._state, self._node, self._fleet, self._view, self._record_round = state, node, fleet, view, record
         self._manifests = ManifestSource(path, self._gpus, state.engines)
+        self._annotations = AnnotationSource(state)
         self._builds = builds or LocalBuilds(state.builds, node)
         last = state.read_status()
         self._resources = restored(last)
@@ -141,6 +143,8 @@ class Supervisor:
         while not self._stopping:
             if self._edited:
                 self._read_edits()
+            elif self._annotations.refresh():
+                self._stamp()
             code = self._verdict(goal, await self._round(), began)
             if code is not None:
                 return code
@@ -324,8 +328,14 @@ class Supervisor:
         self._manifests.read()
         for line in self._manifests.without_effect:
             self._view.note(line)
-        self._resources = stamped(self._manifests.active.resources, self._resources, datetime.now(UTC))
+        self._annotations.refresh()
+        self._stamp()
         self._snapshot = replace(self._snapshot, shapes=self._manifests.shapes)
+
+    def _stamp(self) -> None:
+        """Give the resources the metadata that an API server has: times, generations, and annotations of commands."""
+        resources = annotated(self._manifests.active.resources, self._annotations.current)
+        self._resources = stamped(resources, self._resources, datetime.now(UTC))
 
     def _read_edits(self) -> None:
         """Read the manifests again, and show their problems. After an error of Argosy's own the former ones stay."""

@@ -11,6 +11,12 @@ from typer.testing import CliRunner
 from argosy.cli.main import COMMANDS, GROUPS, application
 
 ROOT = Path(__file__).parents[3]
+INNER = {
+    "engines": [("list",), ("gc",)],
+    "rollout": [(name,) for name in ("status", "history", "undo", "pause", "resume", "promote", "retry")],
+}
+"""The subcommands of subcommands."""
+ROLLOUT = [(name,) for name in ("status", "history", "undo", "pause", "resume", "promote", "retry")]
 
 
 def help_of(*command: str) -> str:
@@ -29,7 +35,7 @@ def test_help_lists_commands_by_group() -> None:
 
 def test_every_command_has_an_example_of_files_that_exist() -> None:
     for name in set(COMMANDS) - {"serve"}:
-        commands = [(name, "list"), (name, "gc")] if name == "engines" else [(name,)]
+        commands = [(name, *inner) for inner in INNER.get(name, [()])]
         for command in commands:
             text = " ".join(help_of(*command).split())
             assert f"argosy {' '.join(command)} " in text.partition("Example")[2], command

@@ -5,6 +5,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.operator.planning.declared import ensemble, model, pool
 
 from argosy.api import Condition, ConditionStatus, ConditionType, Ensemble, InferenceModel, Reason, Resource
+from argosy.api.rolloutstatus import RolloutStatus
 from argosy.api.status import BottleneckStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus
 from argosy.controller.metrics.metrics import Metrics
 from argosy.controller.resources.parsed_body import ParsedBody
@@ -96,3 +97,18 @@ def test_what_is_gone_is_reported_no_longer() -> None:
     assert b'name="bert"' in metrics.text()
     store.end(resource.identity, "u")
     assert b'name="bert"' not in metrics.text()
+
+
+def test_the_rollout_of_a_model_is_identified_by_its_phase() -> None:
+    rollout = RolloutStatus(phase="Stepping", waiting="Verdict", desired_traffic=50, traffic=48)
+    result = exported(bert(rollout=rollout), model("other"))
+    assert result[of("argosy_rollout_phase", phase="Stepping", waiting="Verdict")] == 1
+    assert result[of("argosy_rollout_desired_traffic")] == 0.05
+    assert result[of("argosy_rollout_traffic")] == 0.048
+    assert len([name for name, _ in result if name.startswith("argosy_rollout_")]) == 3
+
+
+def test_traffic_that_was_not_measured_is_left_out() -> None:
+    names = {name for name, _ in exported(bert(rollout=RolloutStatus(phase="Held")))}
+    assert "argosy_rollout_phase" in names
+    assert not names & {"argosy_rollout_traffic", "argosy_rollout_desired_traffic"}

@@ -13,6 +13,7 @@ from tests.operator.planning.declared import gpu_node
 from argosy.api.problems import Problem
 from argosy.api.values.identity import PoolKey
 from argosy.local import supervisor as module
+from argosy.local.annotations import annotate
 from argosy.local.manifests import source
 from argosy.local.manifests.checks import local_shapes
 from argosy.local.manifests.reading import read_manifests
@@ -207,3 +208,39 @@ async def test_edits_that_cannot_be_read_leave_the_manifests_before_them(
         await asyncio.gather(running, return_exceptions=True)
     assert "KeyError: 'shape'; the manifests as last read stay in effect" in view.notes[-1]
     assert {row.name for row in view.rows} == {"laptop", "one"}
+
+
+async def test_annotations_of_commands_are_followed(
+    workspace: Workspace, documents: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.write(documents("one", 1, "double"))
+    monkeypatch.setattr(module, "ROUND_S", 0.01)
+    state, seen = StateFolder(tmp_path / "state"), asyncio.Queue[dict[str, str]]()
+    state.create()
+    (resource,) = (one for one in read_manifests(workspace.manifests).resources if one.name == "one")
+    annotate(state, resource.identity, "argosy.dev/pause", "true")
+    working = reconcile
+
+    def observed(snapshot: Any, *arguments: Any, **named: Any) -> Any:
+        (one,) = (one for one in snapshot.resources if one.identity == resource.identity)
+        seen.put_nowait(one.metadata.annotations)
+        return working(snapshot, *arguments, **named)
+
+    monkeypatch.setattr(module, "reconcile", observed)
+    loop: Any = Supervisor(workspace.manifests, state, gpu_node("a"), Fleet(), Shown())  # type: ignore[arg-type]
+    running = asyncio.create_task(loop.run(Goal()))
+    try:
+        async with asyncio.timeout(30):
+            assert await seen.get() == {"argosy.dev/pause": "true"}
+            annotate(state, resource.identity, "argosy.dev/pause", None)
+            annotate(state, resource.identity, "argosy.dev/promote", "abc@1")
+            while await seen.get() != {"argosy.dev/promote": "abc@1"}:
+                pass
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    status = state.read_status()
+    assert status is not None
+    (body,) = (body for body in status["resources"] if body["kind"] == resource.kind)
+    assert body["metadata"]["annotations"] == {"argosy.dev/promote": "abc@1"}
+    assert body["metadata"]["generation"] == 1

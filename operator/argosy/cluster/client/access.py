@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubernetes.aio.client import Configuration
-from kubernetes.aio.config import load_incluster_config, load_kube_config
+from kubernetes.aio.config import list_kube_config_contexts, load_incluster_config, load_kube_config
 from kubernetes.aio.config.config_exception import ConfigException
 
 from .errors import ApiError
@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 
 RENEW_S = 60.0
 """Seconds between readings of a token: the kubelet and plugins replace it long before it expires."""
+_DEFAULT = "default"
+_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _UNREADABLE = (ConfigException, OSError, ValueError, TypeError, AttributeError)
 """What the kubernetes package raises for files that are missing or invalid."""
 
@@ -57,14 +59,28 @@ async def configured(kubeconfig: Path | None = None, context: str | None = None)
     try:
         load = _of_account(configuration) if in_pod else await _of_kubeconfig(configuration, kubeconfig, context)
     except _UNREADABLE as error:
-        named = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
         raise CredentialsError(
             f"the Pod has no service account that can be used ({error}); give it one"
             if in_pod
-            else f"{named} gives no way to an API server ({error}); name one with --kubeconfig"
+            else f"{_named(kubeconfig)} gives no way to an API server ({error}); name one with --kubeconfig"
         ) from error
     configuration.refresh_api_key_hook = _Renewal(load)
     return configuration
+
+
+def default_namespace(kubeconfig: Path | None = None, context: str | None = None) -> str:
+    """Return the namespace of the kubeconfig's context, or that of the Pod; `default` where none is named.
+
+    Raises CredentialsError.
+    """
+    if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+        return _NAMESPACE_FILE.read_text().strip() if _NAMESPACE_FILE.exists() else _DEFAULT
+    try:
+        contexts, current = list_kube_config_contexts(None if kubeconfig is None else str(kubeconfig))
+    except _UNREADABLE as error:
+        raise CredentialsError(f"{_named(kubeconfig)} names no context ({error})") from error
+    chosen = current if context is None else next((one for one in contexts if one["name"] == context), current)
+    return str(chosen["context"].get("namespace") or _DEFAULT)
 
 
 async def access(configuration: Configuration) -> Access:
@@ -78,6 +94,10 @@ async def access(configuration: Configuration) -> Access:
         proxy=configuration.proxy,
         authorization=await configuration.get_api_key_with_prefix("BearerToken"),
     )
+
+
+def _named(kubeconfig: Path | None) -> str:
+    return str(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
 
 
 _Load = Callable[[], Awaitable[object]]

@@ -1,4 +1,4 @@
-"""Metrics of the scaling in statuses, made at each scrape, so that deleted resources have none. Pure."""
+"""Metrics of scaling and rollouts in statuses, made at each scrape, so that deleted resources have none. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -7,6 +7,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from argosy.api import ConditionType, Ensemble, InferenceModel, Reason
+from argosy.api.rolloutstatus import RolloutStatus
 from argosy.api.status import ScalingStatus
 from argosy.api.values.times import parse_time
 
@@ -33,6 +34,20 @@ _AMOUNTS: tuple[Amount[ScalingStatus], ...] = (
 )
 
 
+_TRAFFIC: tuple[Amount[RolloutStatus], ...] = (
+    (
+        "argosy_rollout_desired_traffic",
+        "Share of the requests without a version that the candidate is to get.",
+        lambda rollout: _share(rollout.desired_traffic),
+    ),
+    (
+        "argosy_rollout_traffic",
+        "Share of the requests without a version that the candidate got.",
+        lambda rollout: _share(rollout.traffic),
+    ),
+)
+
+
 class StatusMetrics(Collector):
     """Collects the statuses of the models and ensembles that `members` returns. It may be called on any thread."""
 
@@ -49,6 +64,7 @@ class StatusMetrics(Collector):
         yield from _numbers(scaled)
         yield _without_signals(members)
         yield _bottlenecks(members)
+        yield from _rollouts(members)
         yield _steps(members)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
@@ -107,6 +123,28 @@ def _bottlenecks(members: Iterable[Member]) -> GaugeMetricFamily:
         if bottleneck is not None:
             family.add_metric([*labels_of(member), bottleneck.kind, bottleneck.stage], 1.0)
     return family
+
+
+def _rollouts(members: Iterable[Member]) -> Iterator[GaugeMetricFamily]:
+    """Yield the phase of each rollout, and the candidate's traffic as it is to be and as measured."""
+    phase = GaugeMetricFamily(
+        "argosy_rollout_phase",
+        "How far its rollout is, and what it waits for (1).",
+        labels=(*LABELS, "phase", "waiting"),
+    )
+    rollouts = [
+        (labels_of(member), member.status.rollout)
+        for member in members
+        if member.status is not None and member.status.rollout is not None
+    ]
+    for labels, rollout in rollouts:
+        phase.add_metric([*labels, rollout.phase, rollout.waiting], 1.0)
+    yield phase
+    yield from gauges(_TRAFFIC, rollouts)
+
+
+def _share(thousandths: int | None) -> float | None:
+    return None if thousandths is None else thousandths / 1000
 
 
 def _steps(members: list[Member]) -> GaugeMetricFamily:

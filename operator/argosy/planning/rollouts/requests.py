@@ -36,9 +36,9 @@ class RolloutRequests:
         )
 
     def undo_to(self, revisions: Iterable[Revision]) -> Revision | None:
-        """Return the one of these revisions that `argosy.dev/undo` names after the @, if any."""
-        name = self.undo.partition(_FURTHER)[2].strip()
-        return next((revision for revision in revisions if revision.name == name), None)
+        """Return the one of these revisions that `argosy.dev/undo` names after an @, if any."""
+        names = [name.strip() for name in self.undo.split(_FURTHER)[1:]]
+        return next((revision for revision in revisions if revision.name in names), None)
 
 
 def requested(annotations: Mapping[str, str]) -> dict[str, str]:

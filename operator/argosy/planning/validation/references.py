@@ -11,6 +11,7 @@ from argosy.api.values.identity import Identity
 from argosy.planning.adapters import AdapterModel
 from argosy.planning.validation.folders import check_folders
 from argosy.planning.validation.graph import NONE_INVALID, Invalid, Served, check_graph, nesting_cycle
+from argosy.planning.validation.rollouts import check_rollouts
 from argosy.planning.validation.runtimes import check_runtimes
 from argosy.planning.variants import (
     Parts,
@@ -189,12 +190,13 @@ def _pools(resources: list[Resource], invalid: Invalid) -> Faults:
 def _runtimes(resources: list[Resource]) -> Faults:
     for pool in resources:
         if isinstance(pool, ServingPool):
-            models = (
+            members = [
                 resource
                 for resource in resources
-                if isinstance(resource, InferenceModel) and resource.pool_key == pool.key
-            )
-            yield from check_runtimes(pool, models)
+                if not isinstance(resource, ServingPool) and resource.pool_key == pool.key
+            ]
+            yield from check_runtimes(pool, (member for member in members if isinstance(member, InferenceModel)))
+            yield from check_rollouts(pool, (member for member in members if not isinstance(member, Parts)))
 
 
 def _engines(resources: list[Resource]) -> Faults:

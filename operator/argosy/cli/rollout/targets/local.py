@@ -1,0 +1,61 @@
+"""Rollouts under `argosy up`: statuses are read from its state folder, and requests are written into it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+from argosy.cli.rollout.member import Member
+from argosy.cli.rollout.requests import Request
+from argosy.cli.rollout.targets.target import KINDS, TargetError, named, only
+from argosy.local.annotations import annotate
+from argosy.local.state import StateFolder
+
+POLL_S = 0.2
+"""Seconds between readings of the status, which `argosy up` writes at most five times a second."""
+
+
+class LocalTarget:
+    """The `argosy up` of a state folder. Implements `Target`."""
+
+    def __init__(self, folder: StateFolder) -> None:
+        self._folder = folder
+
+    async def member(self, name: str) -> Member:
+        """Return the model or ensemble that the status lists."""
+        kinds, bare = named(name)
+        bodies = [body for body in self._resources() if body["kind"] in kinds and body["metadata"]["name"] == bare]
+        return only([Member.of(body) for body in bodies], name, f"in {self._folder.root}")
+
+    async def changes(self, member: Member) -> AsyncGenerator[Member]:
+        """Yield the member whenever its status differs. Raises TargetError once `argosy up` has ended."""
+        last: Member | None = None
+        while True:
+            runs = self._folder.is_locked()
+            now = await self.member(f"{_kind(member)}/{member.name}")
+            if now != last:
+                last = now
+                yield now
+            if not runs:
+                raise TargetError(f"argosy up does not run on {self._folder.root}: nothing changes any more")
+            await asyncio.sleep(POLL_S)
+
+    async def request(self, member: Member, request: Request) -> str:
+        """Write the annotation where the running `argosy up` looks for it."""
+        identity = f"{member.kind} {member.namespace}/{member.name}"
+        try:
+            annotate(self._folder, identity, request.annotation, request.value)
+        except OSError as error:
+            raise TargetError(f"{self._folder.root} cannot be written: {error.strerror or error}") from error
+        return "" if self._folder.is_locked() else "argosy up does not run here; it takes effect once it is started"
+
+    def _resources(self) -> list[Mapping[str, Any]]:
+        status = self._folder.read_status()
+        if status is None:
+            raise TargetError(
+                f"{self._folder.root} holds no status: start `argosy up`, or name its folder with --state"
+            )
+        return list(status["resources"])
+
+
+def _kind(member: Member) -> str:
+    return next(word for word, kind in KINDS.items() if kind == member.kind)

@@ -1,0 +1,98 @@
+"""What `argosy rollout status` and `history` print."""
+
+from typing import Any
+
+import pytest
+from tests.operator.cli.rollout.bodies import NOW, body, held, promoted, stepping
+
+from argosy.cli.rollout.description import description, history
+from argosy.cli.rollout.member import Member
+from argosy.cli.rollout.progress import Progress, progress
+from argosy.rollout.state import Phase
+
+SHARES = {
+    "desiredTraffic": "50%",
+    "traffic": "49.8%",
+    "steps": 2,
+    "strategy": "SurgeInPlace",
+    "strategyMessage": "both fit",
+}
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        (
+            body(stepping(), shown=SHARES),
+            Progress(
+                "Stepping 2 of 2, revision bbb2 (version 2), 50% of the requests (measured 49.8%); Verdict: there is "
+                "no verdict yet: 100 requests"
+            ),
+        ),
+        (body(promoted(), ready="True"), Progress("Promoted: revision bbb2 (version 2) serves", finished=True)),
+        (body(promoted()), Progress("Promoted: revision bbb2 (version 2) serves; version 2 is proven")),
+        (
+            body(held()),
+            Progress("Held: revision bbb2 (version 2) is not tried again: 12 of 300 requests failed", failed=True),
+        ),
+        (
+            body(stepping(phase=Phase.ROLLING_BACK, waiting="Unloaded", message="taken back")),
+            Progress("RollingBack, revision bbb2 (version 2); Unloaded: taken back"),
+        ),
+        (body(None, ready="True", rollout=None), Progress("InferenceModel default/chat is Ready", finished=True)),
+        (body(None, rollout=None), Progress("version 2 is proven")),
+        (
+            body(promoted(), conditions=[{"type": "Stalled", "status": "True", "message": "spec.x is wrong"}]),
+            Progress("Stalled: spec.x is wrong", failed=True),
+        ),
+        (
+            body(promoted(), ready="True", observedGeneration=1),
+            Progress("the change of InferenceModel default/chat has not been seen by Argosy yet"),
+        ),
+    ],
+)
+def test_progress(document: dict[str, Any], expected: Progress) -> None:
+    assert progress(Member.of(document)) == expected
+
+
+def test_a_resource_without_a_status_has_only_been_declared() -> None:
+    document = body(None)
+    del document["status"]
+    assert not progress(Member.of(document)).finished
+
+
+def test_a_rollout_in_detail() -> None:
+    assert list(description(Member.of(body(stepping(failed=held().failed), shown=SHARES)), NOW)) == [
+        "InferenceModel:  default/chat",
+        "Phase:           Stepping, step 2 of 2 for 3m",
+        "Stable:          revision aaa1 (version 1)",
+        "Candidate:       revision bbb2 (version 2)",
+        "Traffic:         50% of the requests (measured 49.8%)",
+        "Strategy:        SurgeInPlace: both fit",
+        "Waiting:         Verdict",
+        "Message:         there is no verdict yet: 100 requests",
+        "Analysis:        Inconclusive (Errors): 100 requests",
+        "",
+        "MEASUREMENT  CANDIDATE  STABLE  LIMIT     SAMPLES  OUTCOME       TEST",
+        "errorRate    0          0.0005  <= 0.001  100      Inconclusive  SPRT",
+        "",
+        "HELD  VERSION  REASON     AGE  MESSAGE",
+        "bbb2  2        ErrorRate  60s  12 of 300 requests failed",
+    ]
+
+
+def test_what_is_not_proven_is_described_too() -> None:
+    lines = list(description(Member.of(body(None, ready="True", rollout=None)), NOW))
+    assert lines[0] == "InferenceModel:  default/chat"
+    assert lines[1].split(maxsplit=1)[1] == (
+        "nothing is proven, for lack of spec.rollout.steps and shadow; InferenceModel default/chat is Ready"
+    )
+    assert len(lines) == 2
+
+
+def test_history() -> None:
+    assert list(history(Member.of(body(stepping())).rollout, NOW)) == [
+        "REVISION  VERSION  OUTCOME   AGE  MESSAGE",
+        "aaa1      1        Promoted  2h   400 requests",
+    ]
+    assert list(history(None, NOW)) == ["REVISION  VERSION  OUTCOME  AGE  MESSAGE"]

@@ -1,0 +1,50 @@
+"""What NVIDIA's server cannot do of a rollout is refused with the field and the way out; what it can is not."""
+
+from typing import Any
+
+import pytest
+from tests.operator.planning.declared import ensemble, model, pool
+
+from argosy.api import Resource
+from argosy.planning.validation.references import check_set
+
+TRITON = {"runtime": {"name": "triton"}}
+SERVER, OTHERWISE = "NVIDIA's server of pool 'p'", "or use a pool with runtime.name argosy"
+NO_WEIGHTS = (
+    f"{SERVER} has no weights, by which a version would get 5%: leave it out, and write one step of "
+    f'"100%" for the analysis of a switch of all traffic, {OTHERWISE}'
+)
+NO_KEYS = f"{SERVER} sends requests to the highest version, whatever their key: leave it out, {OTHERWISE}"
+
+
+def _problems(rollout: dict[str, Any], **runtime: Any) -> list[str]:
+    declared: list[Resource] = [pool(**runtime), model("a", rollout=rollout), ensemble("e", "a", rollout=rollout)]
+    return [f"{problem.resource} {problem.path}: {problem.message}" for problem in check_set(declared)]
+
+
+@pytest.mark.parametrize(
+    ("rollout", "field", "message"),
+    [
+        ({"steps": [{"traffic": "5%"}, {"traffic": "100%"}]}, "steps[0].traffic", NO_WEIGHTS),
+        ({"shadow": {"traffic": "10%"}}, "shadow", f"{SERVER} mirrors no requests: leave it out, {OTHERWISE}"),
+        ({"sticky": [{"header": "x-user"}]}, "sticky", NO_KEYS),
+    ],
+)
+def test_what_needs_the_bundled_server_is_refused(rollout: dict[str, Any], field: str, message: str) -> None:
+    assert _problems(rollout, **TRITON) == [
+        f"{resource} spec.rollout.{field}: {message}" for resource in ("InferenceModel default/a", "Ensemble default/e")
+    ]
+    assert _problems(rollout) == []
+
+
+@pytest.mark.parametrize(
+    "rollout",
+    [
+        {"strategy": "Recreate"},
+        {"strategy": "Surge"},
+        {"steps": [{"traffic": "100%", "pause": "5m"}], "analysis": {"onInconclusive": "Rollback"}},
+        {"paused": True},
+    ],
+)
+def test_a_switch_of_all_traffic_is_possible_there(rollout: dict[str, Any]) -> None:
+    assert _problems(rollout, **TRITON) == []
