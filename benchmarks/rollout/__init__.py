@@ -1,0 +1,1 @@
+"""How fast rollouts convict bad versions, and how seldom good ones."""
