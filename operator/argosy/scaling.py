@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from argosy.api import Ensemble, InferenceModel, Resource
+from argosy.analysis.pool_analysis import MemberAnalysis, Subject, analyzed
+from argosy.analysis.subjects import AnalysisTargets, analysis_targets, subjects
+from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.status import InferenceModelStatus
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
@@ -48,7 +50,7 @@ class Holding:
 @dataclass(slots=True)
 class _Pool:
     """One pool. `inputs`: None until the first reconcile; `resources`: the source of its policies; `begun`: members
-    whose memory was restored, by identity.
+    whose memory was restored, by identity. `subjects` of analysis with their `analyses`, by identity.
     """
 
     inputs: PoolInputs | None = None
@@ -56,6 +58,8 @@ class _Pool:
     signals: PoolSignals = field(default_factory=PoolSignals)
     memory: PoolMemory = field(default_factory=PoolMemory)
     begun: set[str] = field(default_factory=set)
+    subjects: Mapping[str, Subject] = field(default_factory=dict)
+    analyses: Mapping[str, MemberAnalysis] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,10 @@ class Scaling:
     def measured(self, key: PoolKey, signals: PoolSignals) -> None:
         """Decide on the signals of a pool. They may only contain an error."""
         pool = self._pools.get(key)
-        if pool is not None and self._decide(key, pool, replace(signals, queued=self._holding(key).queued)):
+        if pool is None:
+            return
+        judged = self._analyze(key, pool, signals)
+        if self._decide(key, pool, replace(signals, queued=self._holding(key).queued)) or judged:
             self._changed(key)
 
     async def heard(self, key: PoolKey, signals: PoolSignals) -> None:
@@ -97,6 +104,8 @@ class Scaling:
         pool = self._pools.get(key)
         if pool is None or pool.inputs is None:
             return
+        if self._analyze(key, pool, signals):
+            self._changed(key)
         before, now = pool.memory, self._clock()
         signals = replace(signals, queued=self._holding(key).queued)
         try:
@@ -119,7 +128,8 @@ class Scaling:
             self._decide(key, pool, replace(pool.signals, queued=queued))
         memory = pool.memory
         reports = (memory.reported_bottlenecks, memory.language, memory.variants)
-        return Decided(memory.decisions, *reports, memory.regimes)
+        evidence = {name: Evidenced(one.verdict, one.requests) for name, one in pool.analyses.items()}
+        return Decided(memory.decisions, *reports, memory.regimes, evidence)
 
     def after(self, key: PoolKey, outcome: Outcome) -> None:
         """Store the outcome of a reconcile, from which the next scaling rounds start."""
@@ -135,6 +145,8 @@ class Scaling:
             servers=outcome.servers(key),
             activator_error=holding.error,
         )
+        serving = next((one for one in pool.resources if isinstance(one, ServingPool) and one.key == key), None)
+        pool.subjects = subjects(outcome.rollouts.members, serving)
         signals = replace(pool.signals, queued=holding.queued)
         if holding.queued != pool.signals.queued and self._decide(key, pool, signals):
             self._changed(key)
@@ -144,9 +156,26 @@ class Scaling:
         pools = [(pool.inputs.members, pool.memory) for pool in list(self._pools.values()) if pool.inputs is not None]
         return [member for members, memory in pools for member in memory.estimated(members)]
 
+    def analysis_targets(self, key: PoolKey) -> AnalysisTargets:
+        """Return what is read of a pool for its rollouts."""
+        pool = self._pools.get(key)
+        return analysis_targets(pool.subjects.values()) if pool is not None else AnalysisTargets()
+
     def forget(self, key: PoolKey) -> None:
         """Forget a pool that was deleted."""
         self._pools.pop(key, None)
+
+    def _analyze(self, key: PoolKey, pool: _Pool, signals: PoolSignals) -> bool:
+        """Add a reading to the evidence on candidates. Return whether a verdict was reported. After an error of
+        Argosy's own the last ones stay.
+        """
+        before = pool.analyses
+        try:
+            pool.analyses = analyzed(pool.subjects, signals, before, self._clock())
+        except Exception:
+            log.exception("pool %s: candidates cannot be judged on what was measured", key)
+        verdicts = {name: one.verdict for name, one in before.items()}
+        return any(one.verdict is not verdicts.get(name) for name, one in pool.analyses.items())
 
     def _decide(self, key: PoolKey, pool: _Pool, signals: PoolSignals) -> bool:
         """Decide again, if the pool was reconciled before. Return whether anything material changed. After an error of

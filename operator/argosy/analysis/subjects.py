@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 from argosy.analysis.pool_analysis import Subject
 from argosy.analysis.queries import missing_template, queries_of, query_key
-from argosy.api import Ensemble, InferenceModel
+from argosy.api import Ensemble, InferenceModel, ServingPool
 from argosy.api.model.rollout.analysis import Analysis, AnalysisTemplate
 from argosy.api.model.rollout.rollout import Rollout
+from argosy.planning.rollouts.member import MemberRollout
 from argosy.rollout.state import Phase, RolloutState
 
 Member = InferenceModel | Ensemble
@@ -25,6 +26,20 @@ class AnalysisTargets:
     warm_up_s: Mapping[str, float] = field(default_factory=dict)
     queries: tuple[tuple[str, str, str], ...] = ()
     under_way: bool = False
+
+
+def subjects(rollouts: Mapping[str, MemberRollout], pool: ServingPool | None) -> dict[str, Subject]:
+    """Return the members of a pool whose versions are read, by identity. `rollouts`: of these and others; `pool`: as it
+    is acted upon, with its templates.
+    """
+    if pool is None:
+        return {}
+    templates = pool.spec.analysis_templates
+    return {
+        name: subject(rollout.declared, rollout.state, templates)
+        for name, rollout in rollouts.items()
+        if rollout.declared.pool_key == pool.key
+    }
 
 
 def subject(member: Member, state: RolloutState, templates: tuple[AnalysisTemplate, ...]) -> Subject:
@@ -53,9 +68,9 @@ def _least(rollout: Rollout | None, state: RolloutState) -> int:
     return least or rollout.analysis.min_requests or 0
 
 
-def analysis_targets(subjects: Iterable[Subject]) -> AnalysisTargets:
+def analysis_targets(analyzed: Iterable[Subject]) -> AnalysisTargets:
     """Return what is read for these subjects."""
-    every = list(subjects)
+    every = list(analyzed)
     return AnalysisTargets(
         {one.name: one.analysis.warm_up / 1000 for one in every},
         tuple(query for one in every for query in _queries(one)),

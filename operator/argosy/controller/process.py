@@ -169,7 +169,8 @@ class Operator:
         reconciler = Reconciler(
             self._store, cache, applier, announcer, images, cluster, changed=self._mark, scaling=scaling, record=record
         )
-        gatherer = Gatherer(self._store, cache, Logins(connection.get), scaling.heard, self._metrics.measured)
+        logins, observe = Logins(connection.get), self._metrics.measured
+        gatherer = Gatherer(self._store, cache, logins, scaling.heard, observe, analysis=scaling.analysis_targets)
 
         def pools() -> set[PoolKey]:
             return set(self._store.pools | cache.pools())

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
+from argosy.analysis.subjects import AnalysisTargets
 from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.explain import own_fault
@@ -17,15 +18,23 @@ from argosy.signals.targets import PoolTargets, ScrapeTarget, measured_pool
 Member = InferenceModel | Ensemble
 INTERVAL_S = 2.0
 """Seconds between two readings: short, since there are few servers."""
+ROLLOUT_INTERVAL_S = 0.5
+"""Less than between two rounds, so that each reads while a candidate is proven."""
 
 
 def pool_targets(
-    key: PoolKey, resources: Iterable[Resource], reports: Iterable[ServerReport], urls: Mapping[str, str]
+    key: PoolKey,
+    resources: Iterable[Resource],
+    reports: Iterable[ServerReport],
+    urls: Mapping[str, str],
+    analysis: AnalysisTargets | None = None,
 ) -> PoolTargets:
-    """Return a pool's ready servers as targets. `urls` are those of their metrics, by server name."""
+    """Return a pool's ready servers as targets. `urls` are those of their metrics, by server name; `analysis`: what its
+    rollouts need.
+    """
     members = [member for member in expanded(resources) if isinstance(member, Member) and member.pool_key == key]
     answering = (_target(report, members, urls.get(report.name, "")) for report in reports if report.ready)
-    return measured_pool(key, members, answering)
+    return measured_pool(key, members, answering, analysis)
 
 
 def _target(report: ServerReport, members: Iterable[Member], url: str) -> ScrapeTarget:
@@ -45,7 +54,8 @@ class Measuring:
 
     async def read(self, pools: Sequence[PoolTargets], steady: float, now: datetime) -> bool:
         """Read the pools if it is time to, by `steady`, in seconds of a monotonic clock. Return whether it was."""
-        if self._read_at is not None and steady - self._read_at < INTERVAL_S:
+        interval = ROLLOUT_INTERVAL_S if any(pool.under_way for pool in pools) else INTERVAL_S
+        if self._read_at is not None and steady - self._read_at < interval:
             return False
         self._read_at = steady
         for gone in self._sources.keys() - {pool.pool for pool in pools}:

@@ -189,7 +189,10 @@ class Supervisor:
         """
         urls = self._fleet.metrics_urls()
         try:
-            targets = [pool_targets(key, self._resources, has, urls.get(key, {})) for key, has in reports.items()]
+            targets = [
+                pool_targets(key, self._resources, has, urls.get(key, {}), self._scaling.analysis_targets(key))
+                for key, has in reports.items()
+            ]
             if await self._measuring.read(targets, now, datetime.now(UTC)):
                 for key, signals in self._measuring.latest.items():
                     self._scaling.measured(key, signals)

@@ -35,7 +35,8 @@ class Query:
 @dataclass(frozen=True, slots=True)
 class PoolTargets:
     """One pool's servers and queries. `served_names`: by resource name, the name that clients use. `analyzed`: members
-    whose versions are read one by one, with the seconds after a load that are left out.
+    whose versions are read one by one, with the seconds after a load that are left out; `under_way`: whether a
+    candidate among them is proven.
     """
 
     pool: PoolKey
@@ -43,6 +44,7 @@ class PoolTargets:
     queries: tuple[Query, ...] = ()
     served_names: Mapping[str, str] = field(default_factory=dict)
     analyzed: Mapping[str, float] = field(default_factory=dict)
+    under_way: bool = False
 
     @property
     def serves(self) -> dict[str, Mapping[str, str]]:
@@ -66,4 +68,4 @@ def measured_pool(
         queries += [Query(member.name, query.name, query.query) for query in declared]
     analysis = analysis or AnalysisTargets()
     queries += [Query(member, name, text) for member, name, text in analysis.queries]
-    return PoolTargets(key, tuple(targets), tuple(queries), names, analysis.warm_up_s)
+    return PoolTargets(key, tuple(targets), tuple(queries), names, analysis.warm_up_s, analysis.under_way)

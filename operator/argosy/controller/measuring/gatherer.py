@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from argosy.analysis.subjects import AnalysisTargets
 from argosy.api import ServingPool
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.explain import own_fault
@@ -22,6 +23,8 @@ from argosy.signals.source import SignalSource
 log = logging.getLogger(__name__)
 
 INTERVAL_S = 5.0
+ROLLOUT_INTERVAL_S = 1.0
+"""While a candidate is proven."""
 MOST_S = 60.0
 SHARE = 20
 """Readings of many servers take at most a part of 1/SHARE of the time, with at most `MOST_S` between two."""
@@ -50,7 +53,7 @@ def open_source(endpoint: MetricsEndpoint) -> SignalSource:
 
 
 class Gatherer:
-    """One task for each pool. `report` receives its readings in time order."""
+    """One task for each pool. `report` receives its readings in time order; `analysis` returns what rollouts need."""
 
     def __init__(
         self,
@@ -61,9 +64,10 @@ class Gatherer:
         observe: Observe,
         interval_s: float = INTERVAL_S,
         open_: Callable[[MetricsEndpoint], SignalSource] = open_source,
+        analysis: Callable[[PoolKey], AnalysisTargets] = lambda _: AnalysisTargets(),
     ) -> None:
         self._store, self._cache, self._logins, self._report, self._observe = store, cache, logins, report, observe
-        self._interval_s, self._open = interval_s, open_
+        self._interval_s, self._open, self._analysis = interval_s, open_, analysis
         self._tasks: dict[PoolKey, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
@@ -87,7 +91,8 @@ class Gatherer:
                 took = time.monotonic() - began
                 self._observe(took, bool(signals.error))
                 await self._report(key, signals)
-                await asyncio.sleep(max(self._interval_s, min(SHARE * took, MOST_S)) - took)
+                interval = ROLLOUT_INTERVAL_S if self._analysis(key).under_way else self._interval_s
+                await asyncio.sleep(max(interval, min(SHARE * took, MOST_S)) - took)
         finally:
             await current.close()
             del self._tasks[key]
@@ -96,7 +101,8 @@ class Gatherer:
         """Read a pool's metrics. An internal fault is reported as the error of this reading."""
         try:
             source = await current.of(await self._endpoint(pool))
-            targets = pool_targets(pool.key, self._store.members_of(pool.key), self._cache.pool(pool.key).pods)
+            members, pods = self._store.members_of(pool.key), self._cache.pool(pool.key).pods
+            targets = pool_targets(pool.key, members, pods, self._analysis(pool.key))
             return await source.read(targets, datetime.now(UTC))
         except Exception as error:
             log.exception("pool %s cannot be measured", pool.key)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from argosy.analysis.subjects import AnalysisTargets
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.cache.pods.pod_cache import PodView
@@ -12,13 +13,15 @@ from argosy.signals.targets import PoolTargets, ScrapeTarget, measured_pool
 Member = InferenceModel | Ensemble
 
 
-def pool_targets(key: PoolKey, members: Iterable[Member], pods: Iterable[PodView]) -> PoolTargets:
-    """Return the targets of a pool: its Pods that run or have routes.
+def pool_targets(
+    key: PoolKey, members: Iterable[Member], pods: Iterable[PodView], analysis: AnalysisTargets | None = None
+) -> PoolTargets:
+    """Return the targets of a pool: its Pods that run or have routes. `analysis`: what its rollouts need.
 
     A server that has routes and does not answer is included, as one without metrics.
     """
     every = [member for member in expanded(members) if isinstance(member, Member)]
-    return measured_pool(key, every, (_target(pod, every) for pod in _newest(pods)))
+    return measured_pool(key, every, (_target(pod, every) for pod in _newest(pods)), analysis)
 
 
 def _newest(pods: Iterable[PodView]) -> list[PodView]:
