@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from tests.operator.controller.bodies import model, pool
 from tests.operator.controller.fakes import FakeCache
 
+from argosy.analysis.subjects import AnalysisTargets
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.cluster.cache.pods.pod_cache import PodView
@@ -161,10 +162,12 @@ class FakeSource:
 
     def __init__(self, endpoint: MetricsEndpoint) -> None:
         self.endpoint, self.closed, self.broken = endpoint, False, False
+        self.analyzed: Mapping[str, float] = {}
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
         if self.broken:
             raise RuntimeError("broken")
+        self.analyzed = pool.analyzed
         read = f"{self.endpoint.url} {self.endpoint.login.token} {[target.server for target in pool.targets]}"
         return PoolSignals(query_errors={READ: read})
 
@@ -175,13 +178,16 @@ class FakeSource:
 class Readings:
     """A running gatherer, and what it reported."""
 
-    def __init__(self, store: Store, *secrets: dict[str, Any]) -> None:
+    def __init__(self, store: Store, *secrets: dict[str, Any], analysis: AnalysisTargets | None = None) -> None:
         self.sources: list[FakeSource] = []
         self.reported: list[PoolSignals] = []
         cache = FakeCache(views={KEY: PoolView(pods=(pod(),))})
         self.metrics = Metrics()
         logins = Logins(Secrets(*secrets).get)
-        self.gatherer = Gatherer(store, cache, logins, self._report, self.metrics.measured, 0.01, self._open)
+        targets, interval_s = analysis or AnalysisTargets(), 0.01 if analysis is None else 3600.0
+        self.gatherer = Gatherer(
+            store, cache, logins, self._report, self.metrics.measured, interval_s, self._open, lambda _: targets
+        )
 
     def _open(self, endpoint: MetricsEndpoint) -> SignalSource:
         self.sources.append(FakeSource(endpoint))
@@ -212,6 +218,14 @@ async def test_a_pool_is_measured_again_and_again() -> None:
     assert len(readings.sources) == 1
     assert readings.sources[0].closed
     assert b'argosy_signal_readings_total{result="done"}' in readings.metrics.text()
+
+
+async def test_a_pool_is_read_for_the_rollouts_that_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the interval of a rollout in place of the usual one, which lasts longer than the test."""
+    monkeypatch.setattr("argosy.controller.measuring.gatherer.ROLLOUT_INTERVAL_S", 0.001)
+    readings = Readings(declared(), analysis=AnalysisTargets({"m": 30.0}, under_way=True))
+    await readings.until(lambda: len(readings.reported) >= 3)
+    assert readings.sources[0].analyzed == {"m": 30.0}
 
 
 async def test_another_prometheus_is_another_source() -> None:

@@ -4,12 +4,13 @@ from datetime import UTC, datetime
 
 from tests.operator.controller.bodies import model, pool
 
+from argosy.analysis.subjects import AnalysisTargets
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.controller.resources.parsed_body import parsed_body
-from argosy.local.measuring import INTERVAL_S, Measuring, pool_targets
+from argosy.local.measuring import INTERVAL_S, ROLLOUT_INTERVAL_S, Measuring, pool_targets
 from argosy.planning.facts import ServerReport
-from argosy.signals.targets import PoolTargets, ScrapeTarget
+from argosy.signals.targets import PoolTargets, Query, ScrapeTarget
 from argosy_agent.contract import LoadedModel, LoadState
 
 KEY = PoolKey("n/p")
@@ -69,3 +70,18 @@ async def test_a_pool_that_cannot_be_read_says_why_and_hinders_no_other() -> Non
     assert measuring.latest == {KEY: PoolSignals(error=why), other: PoolSignals(error="n/q 1")}
     assert await measuring.read(requests, 100.0 + INTERVAL_S, NOW)
     assert measuring.latest[KEY] == PoolSignals(error="n/p 2")
+
+
+async def test_pools_are_read_more_often_while_a_candidate_is_proven() -> None:
+    measuring = Measuring(FakeSource)
+    assert await measuring.read([PoolTargets(KEY)], 100.0, NOW)
+    under_way = [PoolTargets(KEY, under_way=True)]
+    assert await measuring.read(under_way, 100.0 + ROLLOUT_INTERVAL_S, NOW)
+    assert not await measuring.read([PoolTargets(KEY)], 100.0 + 2 * ROLLOUT_INTERVAL_S, NOW)
+
+
+def test_what_rollouts_need_is_part_of_the_targets() -> None:
+    analysis = AnalysisTargets({"m": 30.0}, (("m", "rollout/q", "x"),), under_way=True)
+    result = pool_targets(KEY, [parsed_body(body).newest for body in (pool(), model())], [], {}, analysis)
+    assert (result.analyzed, result.under_way) == ({"m": 30.0}, True)
+    assert result.queries == (Query("m", "rollout/q", "x"),)
