@@ -17,11 +17,21 @@ Word = Annotated[str, camel_case(64)]
 OptionalWord = Annotated[str, Field(max_length=64)]
 
 
+class StepVersion(StatusPart):
+    """A model that a revision of an ensemble runs."""
+
+    model: str = Field(description="The model, or the inner ensemble.")
+    version: Int = Field(ge=1, description="Its version.")
+
+
 class RevisionStatus(StatusPart):
     """A revision of a model or an ensemble."""
 
     revision: str = Field(description="Its name: a digest of what it is. Annotations and commands take it.")
     version: Int = Field(ge=1, description="The version that it has on servers.")
+    steps: tuple[StepVersion, ...] = Field(
+        default=(), description="Of an ensemble: the models that it runs, with their versions."
+    )
 
 
 class MeasurementStatus(StatusPart):

@@ -85,28 +85,36 @@ def pins_of_steps(
 
 
 def numbered_ensembles(ensembles: Mapping[str, Ensemble], released: Iterable[str]) -> tuple[str, ...]:
-    """Return the ensembles whose revisions the operator numbers, inner ones first.
+    """Return the ensembles whose revisions the operator numbers, inner ones first; none where some run each other.
 
-    These are those of `released`, whose revisions are released in steps, and all that they run: an inner ensemble has
-    to exist in two revisions while two revisions of the outer one do.
+    These are those of `released`, whose revisions are released in steps, and all that they run or that run them: an
+    inner ensemble has to exist in two revisions while two revisions of an outer one do.
     """
     inner = {
-        name: [step.model for step in ensemble.spec.steps if step.model in ensembles]
+        name: tuple(step.model for step in ensemble.spec.steps if step.model in ensembles)
         for name, ensemble in ensembles.items()
     }
-    ordered: dict[str, None] = {}
-    if find_cycle({name: tuple(names) for name, names in inner.items()}):
+    if find_cycle(inner):
         return ()
-
-    def visit(name: str) -> None:
-        for step in inner[name]:
-            visit(step)
-        ordered.setdefault(name)
-
-    for name in sorted(released):
-        if name in ensembles:
-            visit(name)
+    numbered = set(released) & ensembles.keys()
+    while more := _neighbors(numbered, inner) - numbered:
+        numbered |= more
+    ordered: dict[str, None] = {}
+    for name in sorted(numbered):
+        _inner_first(name, inner, ordered)
     return tuple(ordered)
+
+
+def _neighbors(names: Collection[str], inner: Mapping[str, Collection[str]]) -> set[str]:
+    """Return the ensembles that these run, and those that run one of these."""
+    run = {step for name in names for step in inner[name]}
+    return run | {name for name, steps in inner.items() if not set(names).isdisjoint(steps)}
+
+
+def _inner_first(name: str, inner: Mapping[str, Iterable[str]], ordered: dict[str, None]) -> None:
+    for step in inner[name]:
+        _inner_first(step, inner, ordered)
+    ordered.setdefault(name)
 
 
 def revision_number(name: str, declared: int, numbers: Mapping[str, int], taken: Collection[int] = ()) -> int:

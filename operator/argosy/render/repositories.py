@@ -15,10 +15,11 @@ from argosy.planning.migration.revisions import ModelRevision
 from argosy.planning.plan import ServerPlan
 from argosy.planning.variants import RoutedModel
 from argosy.render.config.ensemble_config import ensemble_config
-from argosy.render.config.model_config import Devices, config_text, local_devices, model_config
+from argosy.render.config.model_config import Devices, config_text, local_devices, model_config, specific
 from argosy.render.config.traffic_config import set_traffic, traffic_of, with_traffic
 from argosy.render.config.version_texts import version_texts
 from argosy.render.keys import Alike
+from argosy.render.version_configs import rendered_versions
 from argosy_agent.contract import RenderedModel, RenderedRepository, in_load_order
 
 
@@ -55,7 +56,7 @@ def _server(
     models = tuple(
         _as_loaded(loaded[name], traffic[name])
         if name in step.as_loaded
-        else _model(revision, members, placed, traffic[name])
+        else _model(revision, members, placed, traffic[name], loaded.get(name), runtime)
         for name, revision in step.revisions.items()
     )
     # a name that clients ask for is free for another resource before what had it is gone from here
@@ -69,13 +70,21 @@ def _as_loaded(model: RenderedModel, traffic: str) -> RenderedModel:
     return replace(model, config_text=with_traffic(model.config_text, traffic)) if traffic else model
 
 
-def _model(revision: ModelRevision, members: Members, placed: Mapping[str, Devices], traffic: str) -> RenderedModel:
+def _model(
+    revision: ModelRevision,
+    members: Members,
+    placed: Mapping[str, Devices],
+    traffic: str,
+    loaded: RenderedModel | None,
+    runtime: RuntimeName,
+) -> RenderedModel:
     names = members.served_names
     names_of_steps = tuple((step, names.get(step, step)) for step in sorted(revision.steps))
     texts: Mapping[str, str] = {}
     if revision.steps:
         pins = tuple(sorted(revision.steps.items()))
-        text = _ensemble_text(Alike(members.ensembles[revision.name]), pins, names_of_steps, traffic)
+        versions = tuple(sorted(revision.versions))
+        text = _ensemble_text(Alike(members.ensembles[revision.name]), pins, names_of_steps, versions, traffic)
     else:
         model, devices = members.models[revision.name], placed[revision.name]
         text = _model_text(Alike(model), devices, tuple(sorted(revision.versions)), traffic)
@@ -86,7 +95,7 @@ def _model(revision: ModelRevision, members: Members, placed: Mapping[str, Devic
     return RenderedModel(
         served,
         text,
-        revision.versions,
+        rendered_versions(revision, members, loaded, runtime),
         steps,
         revision.gpus,
         revision.reload_key,
@@ -117,8 +126,10 @@ def _ensemble_text(
     ensemble: Alike[Ensemble],
     pins: tuple[tuple[str, int], ...],
     served_names: tuple[tuple[str, str], ...],
+    versions: tuple[int, ...],
     traffic: str,
 ) -> str:
     config = ensemble_config(ensemble.resource, dict(pins), dict(served_names))
+    config.version_policy.CopyFrom(specific(versions))
     set_traffic(config, traffic)
     return config_text(config)

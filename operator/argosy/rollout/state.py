@@ -99,10 +99,13 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A revision of a model or an ensemble: `name` is the digest of what it is, `version` its version on servers."""
+    """A revision of a model or an ensemble: `name` is the digest of what it is, `version` its version on servers.
+    `steps`: of an ensemble, the models that it runs, with their versions.
+    """
 
     name: str
     version: int
+    steps: tuple[tuple[str, int], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

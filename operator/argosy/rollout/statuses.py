@@ -11,6 +11,7 @@ from argosy.api.rolloutstatus import (
     RevisionStatus,
     RolloutRecord,
     RolloutStatus,
+    StepVersion,
 )
 from argosy.api.values.times import parse_time
 from argosy.rollout.state import Ending, FailedRevision, Phase, Record, Revision, RolloutState
@@ -89,11 +90,16 @@ def from_status(status: RolloutStatus | None) -> RolloutState | None:
 
 
 def _revision_status(revision: Revision | None) -> RevisionStatus | None:
-    return RevisionStatus(revision=revision.name, version=revision.version) if revision is not None else None
+    if revision is None:
+        return None
+    steps = tuple(StepVersion(model=model, version=version) for model, version in revision.steps)
+    return RevisionStatus(revision=revision.name, version=revision.version, steps=steps)
 
 
 def _revision(status: RevisionStatus | None) -> Revision | None:
-    return Revision(status.revision, status.version) if status is not None else None
+    if status is None:
+        return None
+    return Revision(status.revision, status.version, tuple((step.model, step.version) for step in status.steps))
 
 
 def _analysis_status(verdict: Verdict | None) -> AnalysisStatus | None:

@@ -84,7 +84,7 @@ class Rolling:
         """Return how each server is to divide requests, in hundredths."""
         assert self.cluster.outcome is not None
         configs = [step.repository.model("m") for step in self.cluster.outcome.steps[POOL]]
-        return [_hundredths(model.config_text) for model in configs if model is not None]
+        return [hundredths(model.config_text) for model in configs if model is not None]
 
     def loaded(self) -> list[set[int]]:
         """Return the versions that each server has loaded."""
@@ -92,6 +92,6 @@ class Rolling:
         return [set(server.loaded["m"].versions) for server in servers if "m" in server.loaded]
 
 
-def _hundredths(text: str) -> dict[int, int]:
+def hundredths(text: str) -> dict[int, int]:
     traffic = version_traffic(text_format.Parse(text, ModelConfig()))
     return {version: weight // 10_000 for version, weight in traffic.weights.items() if weight} if traffic else {}

@@ -188,7 +188,7 @@ class Cluster:
         if self.now < max(server.up_at, server.done_at):
             return
         desired = {model.name: model for model in server.step.repository.models}
-        used = {step for model in server.loaded.values() for step in model.steps}
+        used = {step for model in server.loaded.values() for step in model.needs}
         gone = [name for name in sorted(server.loaded) if name not in desired and name not in used]
         if gone:
             del server.loaded[gone[0]]
@@ -198,8 +198,9 @@ class Cluster:
             model = desired_value if desired_value.name in server.loaded else self._what_loads(desired_value)
             refused = any((model.name, version) in self.refuses for version in model.versions)
             has_steps = all(
-                step in server.loaded and version in server.loaded[step].versions
-                for step, version in model.steps.items()
+                step in server.loaded and at in server.loaded[step].versions
+                for version in model.versions
+                for step, at in model.steps_of(version).items()
             )
             before = server.loaded.get(model.name)
             if before is not None and (before.serves_like(model) or _divides_otherwise(before, model)):

@@ -47,7 +47,7 @@ def _choice(state: PoolState, model: RoutedModel, desired: str) -> VariantChoice
 def _variants_by_server(state: PoolState, name: str) -> dict[str, Collection[str]]:
     """Return the variants of a model on each server that has loaded it."""
     loaded = state.observed.loaded
-    return {server: revisions[name].steps.keys() for server, revisions in loaded.items() if name in revisions}
+    return {server: revisions[name].step_names for server, revisions in loaded.items() if name in revisions}
 
 
 def _answers(state: PoolState, server: str, name: str) -> bool:

@@ -26,7 +26,7 @@ def drain_of(state: PoolState, binding: Binding) -> Drain:
     """Return when a surplus model or ensemble of a server drains."""
     server, name = binding
     members, bindings = state.members, state.bindings
-    steps = state.observed.loaded_on(server)[name].steps
+    steps = state.observed.loaded_on(server)[name].step_names
     # What is declared with other steps, or with none, is handed over to them; the former ones stay until then.
     is_valid = name in members.models or name in members.ensembles
     if not members.knows(name) or not (is_valid or all(map(members.knows, steps))):
@@ -97,5 +97,5 @@ def _keep_steps(state: PoolState, migration: Migration) -> None:
     """Retain the models that a retained ensemble runs."""
     for server, names in migration.retained.items():
         loaded = state.observed.loaded_on(server)
-        while steps := {step for name in names for step in loaded[name].steps if step in loaded} - names:
+        while steps := {step for name in names for step in loaded[name].step_names if step in loaded} - names:
             names |= steps

@@ -94,8 +94,7 @@ def _complete(revisions: Mapping[str, ModelRevision], loaded: Mapping[str, Model
     while broken := {
         revision.name
         for revision in complete.values()
-        if revision is not loaded.get(revision.name)
-        and not all(_has(complete, step, at) for step, at in revision.steps.items())
+        if revision is not loaded.get(revision.name) and not all(_has(complete, step, at) for step, at in revision.runs)
     }:
         complete = {name: revision for name, revision in complete.items() if name not in broken}
     return complete
@@ -111,9 +110,7 @@ def _waiting_ensembles(
     left = [loaded[ensemble] for ensemble in sorted(planned) if ensemble in loaded and loaded[ensemble].steps]
     waiting: dict[str, ModelRevision] = {}
     there = dict(revisions)
-    while complete := [
-        revision for revision in left if all(_has(there, step, at) for step, at in revision.steps.items())
-    ]:
+    while complete := [revision for revision in left if all(_has(there, step, at) for step, at in revision.runs)]:
         waiting |= {revision.name: revision for revision in complete}
         there |= waiting
         left = [revision for revision in left if revision.name not in waiting]
@@ -126,8 +123,8 @@ def _has(revisions: Mapping[str, ModelRevision], name: str, version: int) -> boo
 
 def _runs(ensemble: ModelRevision, ensembles: Mapping[str, ModelRevision]) -> set[str]:
     """Return what an ensemble runs, including what those of `ensembles` run that it runs."""
-    names = set(ensemble.steps)
-    while more := {step for member in names & ensembles.keys() for step in ensembles[member].steps} - names:
+    names = set(ensemble.step_names)
+    while more := {step for member in names & ensembles.keys() for step in ensembles[member].step_names} - names:
         names |= more
     return names
 

@@ -53,7 +53,7 @@ class Observed:
         """Return the same, as if no version of these models had ever been anywhere, nor an ensemble that runs them."""
 
         def gone(revision: ModelRevision) -> bool:
-            return revision.name in names or not revision.steps.keys().isdisjoint(names)
+            return revision.name in names or not revision.step_names.isdisjoint(names)
 
         loaded, served = (
             {

@@ -18,7 +18,8 @@ class ModelRevision:
     `gpus` are indexes among the server's own GPUs, from 0; none is its CPU. `instances`: how many run on each device, 0
     where that is unknown. Two revisions with one `config_key` have one configuration; of two on the same GPUs with one
     `reload_key` a server comes from one to the other in place, but for versions whose files differ. `steps` are an
-    ensemble's models, with their versions. `config_bytes`: of what is loaded, the size of its text as JSON.
+    ensemble's models, with their versions; a version with a configuration of its own, which is another revision of the
+    ensemble, has its own steps. `config_bytes`: of what is loaded, the size of its text as JSON.
     """
 
     name: str
@@ -30,10 +31,27 @@ class ModelRevision:
     instances: int = 0
     config_bytes: int = 0
 
+    def steps_of(self, version: int) -> Mapping[str, int]:
+        """Return the models, with their versions, that a version of an ensemble runs."""
+        own = self.versions[version].own
+        return self.steps if own is None else own.steps
+
+    @property
+    def runs(self) -> frozenset[tuple[str, int]]:
+        """The models that an ensemble runs, each with its version, of all its versions."""
+        return frozenset(step for version in self.versions for step in self.steps_of(version).items())
+
+    @property
+    def step_names(self) -> frozenset[str]:
+        """The models that an ensemble runs, of all its versions."""
+        return frozenset(name for name, _ in self.runs)
+
     def serves(self, declared: "ModelRevision") -> bool:
         """Return whether a server with this revision serves what is declared. A model may have other versions in
         addition.
         """
+        if any(source.own for source in declared.versions.values()):
+            return all(self._has_own(version, source) for version, source in declared.versions.items())
         if (self.config_key, dict(self.steps)) != (declared.config_key, dict(declared.steps)):
             return False
         return self._has_files(declared)
@@ -46,6 +64,14 @@ class ModelRevision:
         files = {version: source.files for version, source in self.versions.items()}
         desired = {version: source.files for version, source in declared.versions.items()}
         return files == desired if declared.steps else desired.items() <= files.items()
+
+    def _has_own(self, version: int, source: VersionSource) -> bool:
+        """Return whether it has this version in the same configuration, be it its own or that of all versions."""
+        if version not in self.versions or self.versions[version].files != source.files:
+            return False
+        own = self.versions[version].own
+        key = self.config_key if own is None else own.config_key
+        return source.own is not None and key == source.own.config_key
 
     def sources(self, instances: int) -> dict[int, VersionSource]:
         """Return its versions, each with the memory of this number of instances."""
@@ -90,10 +116,11 @@ def _revisions(repository: RenderedRepository) -> dict[str, ModelRevision]:
 
 def _revision(model: RenderedModel, declared: Mapping[str, str]) -> ModelRevision:
     """Return a rendered model without its text, by the names that resources have."""
-    steps = {declared.get(step, step): version for step, version in model.steps.items()}
+    steps = _by_resource(model.steps, declared)
+    versions = {version: _with_own(source, declared) for version, source in model.versions.items()}
     return ModelRevision(
         model.declared_name,
-        model.versions,
+        versions,
         model.gpus,
         model.reload_key,
         steps,
@@ -101,3 +128,14 @@ def _revision(model: RenderedModel, declared: Mapping[str, str]) -> ModelRevisio
         model.instances,
         config_bytes(model.config_text) + texts_bytes(model.texts),
     )
+
+
+def _with_own(source: VersionSource, declared: Mapping[str, str]) -> VersionSource:
+    """Return a version without the text of its own configuration, with steps by the names that resources have."""
+    if source.own is None:
+        return source
+    return replace(source, own=replace(source.own, text="", steps=_by_resource(source.own.steps, declared)))
+
+
+def _by_resource(steps: Mapping[str, int], declared: Mapping[str, str]) -> dict[str, int]:
+    return {declared.get(step, step): version for step, version in steps.items()}

@@ -12,6 +12,7 @@ from argosy.api.model.modelformat import OPENED_BY_PATH
 from argosy.api.values.versions import retained
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.bindings import Binding, PlannedBindings
+from argosy.planning.migration.ensemble_versions import declared_ensemble, ensemble_target, serves, versions_run
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.revisions import ModelRevision, ReloadKeys
 from argosy.planning.plan import Placement, ServerPlan
@@ -40,14 +41,23 @@ def target_revisions(
         ensembles, {placement.model: members.models[placement.model].spec.default_version for placement in placements}
     )
     former = observed.without_former(declared_only) if declared_only else observed
+    run = versions_run(ensembles, pins, members, observed.loaded_on(server.name))
     targets = {
-        placement.model: _model(members, placement, server, pins, former, keys, alone=placement.model in declared_only)
+        placement.model: _model(
+            members,
+            placement,
+            server,
+            run.get(placement.model, ()),
+            former,
+            keys,
+            alone=placement.model in declared_only,
+        )
         for placement in placements
     }
     for ensemble in ensembles:
         if ensemble.name in pins:
-            declared = _ensemble(ensemble, pins[ensemble.name], keys)
-            targets[ensemble.name] = _settled(declared, server.name, former)
+            declared, others = declared_ensemble(ensemble, pins[ensemble.name], keys), run.get(ensemble.name, ())
+            targets[ensemble.name] = ensemble_target(declared, others, members, server.name, former, keys)
     return targets
 
 
@@ -116,7 +126,9 @@ def _declared(
         for placement in server.placements
     }
     return revisions | {
-        ensemble.name: _ensemble(ensemble, pins[ensemble.name], keys) for ensemble in ensembles if ensemble.name in pins
+        ensemble.name: declared_ensemble(ensemble, pins[ensemble.name], keys)
+        for ensemble in ensembles
+        if ensemble.name in pins
     }
 
 
@@ -142,7 +154,7 @@ def _model(
     members: Members,
     placement: Placement,
     server: ServerPlan,
-    pins: Mapping[str, Mapping[str, int]],
+    pinned: Collection[int],
     observed: Observed,
     keys: ReloadKeys,
     *,
@@ -150,17 +162,10 @@ def _model(
 ) -> ModelRevision:
     """Return the next revision of a placed model. `alone`: there is no room for any version but the declared ones."""
     model, declared = members.models[placement.model], members.sources(placement, server.node)
-    pinned = {steps[model.name] for steps in pins.values() if model.name in steps}
     rollout = members.rollouts.get(model.name) if not alone else None
     tried = {} if rollout is None else members.candidate_sources(placement, server.node)
     others = _versions(model, declared, server.name, pinned, observed, placement.instances, rollout, tried)
     return _placed(model, placement, server, {**others, **declared}, keys)
-
-
-def _ensemble(ensemble: Ensemble, pins: Mapping[str, int], keys: ReloadKeys) -> ModelRevision:
-    named = keys.of_ensemble(ensemble, pins)
-    versions = {ensemble.spec.version: VersionSource()}
-    return ModelRevision(ensemble.name, versions, (), named.reload, dict(pins), named.config)
 
 
 def _versions(
@@ -176,7 +181,7 @@ def _versions(
     """Return the versions of a model that a server should have, with their memory for the number of instances.
 
     These are the declared versions and those still in use. No version is unloaded while a declared one is in a crash
-    loop on any server. `pinned`: versions that the next ensembles name. A new Pod loads the versions that its server
+    loop on any server. `pinned`: versions that ensembles run, now or next. A new Pod loads the versions that its server
     served before. If no server serves the model, it also loads those of other servers, except for engines, which may
     be built for other GPUs. One that is opened by a path, which all versions share, is never loaded next to another.
     In a `rollout`, these are also the versions of its revisions, `tried` the candidate's; none of a revision that
@@ -191,10 +196,8 @@ def _versions(
     retained_versions = (
         retained(declared, spec.version_policy, available) if rollout is None else rollout.retained(declared, available)
     )
-    retained_versions |= (
-        set(pinned) | {revision.steps[name] for revision in loaded.values() if name in revision.steps}
-    ) & set(available)
-    untried = not all(_serves(observed, server, name, version) for version in declared)
+    retained_versions |= set(pinned) & set(available)
+    untried = not all(serves(observed, server, name, version) for version in declared)
     if untried or observed.crashes(name, declared):
         served = observed.served.get(server, {}).get(name)
         retained_versions |= set(own) if name in loaded else set(served.versions if served else ()) & set(available)
@@ -215,19 +218,3 @@ def _served_on(server: str, name: str, observed: Observed) -> Mapping[int, Versi
     """Return the versions of a model that were ready at a server's last report."""
     served = observed.served.get(server, {}).get(name)
     return served.versions if served is not None else {}
-
-
-def _settled(declared: ModelRevision, server: str, observed: Observed) -> ModelRevision:
-    """Return the declared revision of an ensemble once all its steps are ready on the server; until then the one that
-    serves.
-    """
-    before = observed.loaded_on(server).get(declared.name)
-    if before is None or all(_serves(observed, server, step, version) for step, version in declared.steps.items()):
-        return declared
-    return before
-
-
-def _serves(observed: Observed, server: str, name: str, version: int) -> bool:
-    """Return whether the server answers requests with this version now."""
-    loaded = observed.loaded_on(server).get(name)
-    return loaded is not None and version in loaded.versions and observed.has_ready(server, name, version)

@@ -57,6 +57,18 @@ class LoadedRevisions:
             unrelated=next((_fact(*pair, _NOT_ITS_OWN) for pair in entries if _is_refused(pair[1])), None),
         )
 
+    def steps(self, name: str) -> dict[int, dict[str, int]]:
+        """Return the versions of an ensemble that servers have loaded, each with the versions of its steps."""
+        found: dict[int, dict[str, int]] = {}
+        for repository in self.repositories.values():
+            model = _named(repository, name)
+            if model is not None:
+                names = {one.name: one.declared_name for one in repository.models}
+                for version in model.versions:
+                    steps = model.steps_of(version).items()
+                    found[version] = {names.get(step, step): at for step, at in steps}
+        return found
+
     def is_ready(self, name: str, version: int) -> bool:
         """Return whether some server answers with this version."""
         return any(

@@ -1,7 +1,7 @@
 """What one round does with the revisions of a model or an ensemble."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from argosy.api import InferenceModel
 from argosy.api.model.rollout.rollout import Rollout
@@ -20,7 +20,8 @@ class MemberRollout:
     """The specs of a member's revisions, with the declared fields that are no part of a revision.
 
     `declared` is the resource as it is declared. `candidate` is None where the stable revision is the only one, and
-    `stable` is the declared one before any is stable. `state` and `action` are the machine's.
+    `stable` is the declared one before any is stable. `state` and `action` are the machine's. `recorded`: the names
+    under which specs of an ensemble's revisions are recorded, which are those without the versions of its steps.
     """
 
     declared: Member
@@ -28,6 +29,7 @@ class MemberRollout:
     candidate: Member | None
     state: RolloutState
     action: Action
+    recorded: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def settings(self) -> Rollout | None:
@@ -45,11 +47,17 @@ class MemberRollout:
         return stable is not None and stable.version in self.action.keep
 
     @property
+    def acted_upon(self) -> Member:
+        """The spec that servers are planned with."""
+        return self.stable if self.acts_on_stable or self.candidate is None else self.candidate
+
+    @property
     def in_use(self) -> frozenset[str]:
-        """The names of the revisions that are served or tried, and of the one that served before."""
+        """The names of the revisions that are served or tried, and of the one that served before, as recorded."""
         state = self.state
         revisions = (state.stable, state.candidate, state.former)
-        return frozenset(revision.name for revision in revisions if revision is not None)
+        names = (revision.name for revision in revisions if revision is not None)
+        return frozenset(self.recorded.get(name, name) for name in names)
 
     @property
     def failed(self) -> frozenset[int]:

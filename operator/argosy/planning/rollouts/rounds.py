@@ -8,6 +8,8 @@ from typing import TypeGuard
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
+from argosy.planning.pinned import PinnedEnsemble
+from argosy.planning.rollouts.ensembles import DeclaredEnsemble, EnsembleFacts, StepVersions
 from argosy.planning.rollouts.facts import LoadedRevisions
 from argosy.planning.rollouts.member import MemberRollout, is_staged
 from argosy.planning.rollouts.requests import RolloutRequests
@@ -71,11 +73,15 @@ class Rollouts:
         return min((wake for wake in wakes if wake is not None), default=None)
 
     def acted_upon(self, accepted: Accepted, last: Mapping[str, Resource], check: Check) -> Accepted:
-        """Return what is accepted, with the stable spec of each member whose candidate is not promoted."""
-        stable: dict[str, Resource] = {
-            name: member.stable for name, member in self.members.items() if member.acts_on_stable
+        """Return what is accepted, with the stable spec of each member whose candidate is not promoted, and with the
+        revision of each ensemble that has one.
+        """
+        acted: dict[str, Resource] = {
+            name: member.acted_upon
+            for name, member in self.members.items()
+            if member.acts_on_stable or isinstance(member.stable, PinnedEnsemble)
         }
-        return defer(accepted, stable, {**last, **stable}, check) if stable else accepted
+        return defer(accepted, acted, {**last, **acted}, check) if acted else accepted
 
 
 def advanced(
@@ -94,19 +100,31 @@ def advanced(
     members: dict[str, MemberRollout] = {}
     revisions: dict[str, SpecsByRevision] = {}
     for member in accepted.valid:
-        if takes_part(member) and member.pool_key in bundled:
+        if takes_part(member) and isinstance(member, InferenceModel) and member.pool_key in bundled:
             name = member.identity
             one = _Round(member, before.get(name, RolloutMemory()), loaded.get(member.pool_key, LoadedRevisions()))
             members[name] = one.advanced(evidence.get(name, Evidenced()), now)
             revisions[name] = one.recorded(members[name])
+    for pool in bundled:
+        of_pool = [one for one in accepted.valid if not isinstance(one, ServingPool) and one.pool_key == pool]
+        steps, servers = StepVersions.of(of_pool, members), loaded.get(pool, LoadedRevisions())
+        for ensemble in steps.ensembles():
+            name = ensemble.identity
+            unit = _EnsembleRound.of(ensemble, steps, before.get(name, RolloutMemory()), servers)
+            if unit is not None:
+                members[name] = unit.advanced(evidence.get(name, Evidenced()), now)
+                revisions[name] = unit.recorded(members[name])
+                steps.decided(members[name])
     return Rollouts(members, revisions)
 
 
 def takes_part(member: Resource) -> TypeGuard[Member]:
-    """Return whether a new version of it is proven: it is a model or an ensemble by itself, and no part of one."""
-    if type(member) not in (InferenceModel, Ensemble) or isinstance(member, ServingPool):
-        return False
-    return is_staged(member.spec.rollout)
+    """Return whether it may have a rollout: a model by itself, of which a new version is proven, or any ensemble, since
+    others that run it may prove its revisions.
+    """
+    if type(member) is InferenceModel:
+        return is_staged(member.spec.rollout)
+    return type(member) is Ensemble
 
 
 class _Round:
@@ -114,7 +132,7 @@ class _Round:
 
     def __init__(self, member: Member, before: RolloutMemory, loaded: LoadedRevisions) -> None:
         self._member, self._before, self._loaded = member, before, loaded
-        self._declared = revision_of(member)
+        self._resource, self._declared = member, revision_of(member)
         self._specs: dict[str, Member] = dict(before.revisions)
         self._serving = before.last if before.state is None else None
         self._specs.pop(self._declared.name, None)
@@ -127,12 +145,19 @@ class _Round:
     def advanced(self, evidenced: Evidenced, now: datetime) -> MemberRollout:
         """Ask the machine, and return the member's rollout."""
         state, action = advance(self._state, self._member.spec.rollout, self._inputs(evidenced, now))
-        return MemberRollout(self._member, self._spec(state.stable), self._candidate(state), state, action)
+        stable, candidate = self._spec(state.stable), self._candidate(state)
+        return MemberRollout(self._resource, stable, candidate, state, action, self._names())
 
     def recorded(self, rollout: MemberRollout) -> dict[str, Member]:
         """Return the specs that later rounds may need: those in use, and the latest."""
         latest = set(list(self._specs)[-1 - self._member.spec.revision_history_limit :])
         return {name: spec for name, spec in self._specs.items() if name in rollout.in_use | latest}
+
+    def _names(self) -> dict[str, str]:
+        return {}
+
+    def _revisions(self) -> list[Revision]:
+        return [Revision(name, spec.spec.default_version) for name, spec in self._specs.items()]
 
     def _spec(self, revision: Revision | None) -> Member:
         """Return the spec of a revision with the declared fields that are no part of it."""
@@ -147,7 +172,6 @@ class _Round:
         candidate = (state.candidate if state is not None else None) or self._declared
         stable = state.stable if state is not None else self._serving
         facts = self._loaded.candidate(member.name, candidate.version, _uri(self._specs.get(candidate.name)))
-        revisions = [Revision(name, spec.spec.default_version) for name, spec in self._specs.items()]
         return RolloutInputs(
             declared=self._declared,
             now=now,
@@ -163,9 +187,56 @@ class _Round:
             promote=requests.promote,
             retry=requests.retry,
             undo=requests.undo,
-            undo_to=requests.undo_to(revisions),
+            undo_to=requests.undo_to(self._revisions()),
             serving=self._serving,
         )
+
+
+class _EnsembleRound(_Round):
+    """The round of an ensemble whose revisions the operator numbers."""
+
+    def __init__(
+        self, declared: DeclaredEnsemble, facts: EnsembleFacts, before: RolloutMemory, loaded: LoadedRevisions
+    ) -> None:
+        self._member, self._before, self._loaded = declared.pinned, before, loaded
+        self._resource, self._declared = declared.ensemble, declared.revision
+        self._pinned = facts.specs_of(declared)
+        self._specs = dict(self._pinned)
+        self._serving = facts.served
+        latest = revision_of(declared.ensemble).name
+        self._known = {name: spec for name, spec in facts.specs.items() if name != latest} | {latest: declared.ensemble}
+        state = before.state
+        lost = state is not None and state.stable is not None and state.stable.name not in self._specs
+        self._state = None if lost else state
+
+    @classmethod
+    def of(
+        cls, ensemble: Ensemble, steps: StepVersions, before: RolloutMemory, loaded: LoadedRevisions
+    ) -> "_EnsembleRound | None":
+        """Return the round of an ensemble; None where a step has no version."""
+        known = {name: spec for name, spec in before.revisions.items() if isinstance(spec, Ensemble)}
+        last = before.last.name if before.last is not None else ""
+        facts = EnsembleFacts(before.state, known, last, loaded.steps(ensemble.name))
+        declared = steps.declared(ensemble, facts)
+        return cls(declared, facts, before, loaded) if declared is not None else None
+
+    def recorded(self, rollout: MemberRollout) -> dict[str, Member]:
+        """Return the declared specs that later rounds may need, by the names of their revisions without steps."""
+        latest = set(list(self._known)[-1 - self._resource.spec.revision_history_limit :])
+        return {name: spec for name, spec in self._known.items() if name in rollout.in_use | latest}
+
+    def _names(self) -> dict[str, str]:
+        return {
+            name: base
+            for name, spec in self._pinned.items()
+            for base, known in self._known.items()
+            if {step.model for step in known.spec.steps} == spec.pins.keys()
+            and revision_of(known, spec.pins).name == name
+        }
+
+    def _revisions(self) -> list[Revision]:
+        pinned = ((name, spec.spec.version, spec.pins) for name, spec in self._pinned.items())
+        return [Revision(name, version, tuple(sorted(pins.items()))) for name, version, pins in pinned]
 
 
 def _uri(spec: Member | None) -> str:

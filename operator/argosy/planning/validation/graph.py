@@ -9,6 +9,7 @@ from argosy.api.values.base import Fault
 from argosy.api.values.tensors import Tensor
 from argosy.api.values.versions import VersionPolicy
 from argosy.planning.cycles import find_cycle
+from argosy.planning.pinned import PinnedEnsemble
 from argosy.planning.variants import RoutedModel
 from argosy_common.wording import did_you_mean
 from argosy_runtime.modelconfig.shapes import full_shape, shape_text, tensors_fit
@@ -137,7 +138,7 @@ def _check_step(ensemble: Ensemble, step: Step, model: Served, path: Path, has_p
             "ensemble runs shares one; set SameServer there",
             (*path, "model"),
         )
-    if not _serves(model, step.version):
+    if not isinstance(model, PinnedEnsemble) and not _serves(model, step.version):
         yield Fault(
             f"{step.model!r} serves version {model.spec.default_version}, and not {step.version}; "
             "leave version out, or list it in the model's versionPolicy.specific.versions",

@@ -9,6 +9,7 @@ from argosy.api.servingpool import RuntimeName
 from argosy.api.values.base import Fault
 from argosy.api.values.identity import Identity
 from argosy.planning.adapters import AdapterModel
+from argosy.planning.pinned import PinnedEnsemble
 from argosy.planning.validation.folders import check_folders
 from argosy.planning.validation.graph import NONE_INVALID, Invalid, Served, check_graph, nesting_cycle
 from argosy.planning.validation.rollouts import check_rollouts
@@ -247,7 +248,8 @@ def _graphs(resources: list[Resource], invalid: Invalid) -> Faults:
     served: dict[str, dict[str, Served]] = {}
     pools = {resource.identity for resource in resources if isinstance(resource, ServingPool)} | set(invalid.names)
     for ensemble in resources:
-        if isinstance(ensemble, Ensemble) and not isinstance(ensemble, RoutedModel):
+        # a revision that serves was checked when it was declared, with what its steps' models were then
+        if isinstance(ensemble, Ensemble) and not isinstance(ensemble, RoutedModel | PinnedEnsemble):
             namespace = ensemble.namespace
             if namespace not in served:
                 served[namespace] = _served(resources, namespace)

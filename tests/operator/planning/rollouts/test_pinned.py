@@ -38,13 +38,15 @@ def test_a_step_runs_the_version_that_it_names_or_the_current_one() -> None:
     assert pins_of_steps(PAIR, {"tokenizer": 1}) is None
 
 
-def test_what_a_released_ensemble_runs_is_numbered_before_it() -> None:
+def test_what_a_released_ensemble_runs_and_what_runs_it_is_numbered_the_inner_ones_first() -> None:
     ensembles = {
         item.name: item
         for item in (ensemble("a", "b", "m"), ensemble("b", "c"), ensemble("c", "m"), ensemble("other", "c"))
     }
-    assert numbered_ensembles(ensembles, ["a"]) == ("c", "b", "a")
-    assert numbered_ensembles(ensembles, ["b", "other"]) == ("c", "b", "other")
+    ensembles["alone"] = ensemble("alone", "m")
+    assert numbered_ensembles(ensembles, ["a"]) == ("c", "b", "a", "other")
+    assert numbered_ensembles(ensembles, ["c"]) == ("c", "b", "a", "other")
+    assert numbered_ensembles(ensembles, ["alone"]) == ("alone",)
     assert numbered_ensembles(ensembles, ["gone"]) == ()
 
 

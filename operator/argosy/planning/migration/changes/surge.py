@@ -100,7 +100,7 @@ def _recreate(state: PoolState, budgets: Mapping[str, MemoryBudget], first: set[
 def with_users(model: str, observed: Observed, server: str) -> set[str]:
     """Return the model, and the loaded ensembles that run it, be it through others."""
     users, loaded = {model}, observed.loaded_on(server)
-    while more := {revision.name for revision in loaded.values() if users & set(revision.steps)} - users:
+    while more := {revision.name for revision in loaded.values() if users & revision.step_names} - users:
         users |= more
     return users
 

@@ -59,7 +59,7 @@ def _may_grow(loaded: ModelRevision | None, target: ModelRevision) -> bool:
 
 def _loaded_bytes(revision: ModelRevision) -> int:
     return entry_bytes(
-        revision.name, revision.name, revision.config_bytes, revision.versions, revision.steps, len(revision.gpus)
+        revision.name, revision.name, revision.config_bytes, revision.versions, revision.step_names, len(revision.gpus)
     )
 
 
