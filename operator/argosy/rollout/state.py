@@ -1,7 +1,7 @@
 """The state of a rollout, what it is advanced by, and what is to be done."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
