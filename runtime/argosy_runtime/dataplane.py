@@ -203,6 +203,10 @@ class DataPlane:
             )
         await self.registry.load(name, config, files, for_model)
 
+    async def divide(self, name: str) -> None:
+        self._require_explicit("divide the requests of", name)
+        await self.registry.divide(name)
+
     async def unload(self, name: str, unload_dependents: bool) -> None:
         self._require_explicit("unload", name)
         await self.registry.unload(name, unload_dependents)

@@ -24,6 +24,7 @@ class FakeControl:
 
     repository: Path
     loaded: dict[str, dict[int, str]] = field(default_factory=dict)
+    traffic: dict[str, str] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     queries: Counter[str] = field(default_factory=Counter)
     gone: bool = False
@@ -68,6 +69,14 @@ class FakeControl:
         if not result:
             raise RefusedError(f"at least one version must be available under the version policy of model '{name}'")
         self.loaded[name] = result
+
+    async def divide(self, name: str) -> None:
+        """Read how requests are divided, while other calls run."""
+        self.calls.append(f"divide {name}")
+        if self.gone:
+            raise UnreachableError("the server did not answer")
+        config = text_format.Parse((self.repository / name / "config.pbtxt").read_text(), ModelConfig())
+        self.traffic[name] = config.parameters["version_traffic"].string_value
 
     async def unload(self, name: str) -> None:
         """Drop a model."""

@@ -65,10 +65,11 @@ class Divided:
         text = CONFIGS[name][0] + "version_policy { all {} }" + parameter
         (self.models / name / "config.pbtxt").write_text(text)
 
-    def divide(self, percent: float, name: str = "m") -> None:
-        """Give version 2 so many percent of a model's requests."""
+    def divide(self, percent: float, name: str = "m", only: bool = False) -> None:
+        """Give version 2 so many percent of a model's requests, by a load or by the division alone (`only`)."""
         self.write(name, percent)
-        status, body = self.serving.ask(f"/v2/repository/models/{name}/load", {})
+        body = {"parameters": {"version_traffic": True}} if only else {}
+        status, body = self.serving.ask(f"/v2/repository/models/{name}/load", body)
         assert status == 200, body
 
     def address(self, port: str) -> str:
@@ -205,8 +206,8 @@ def test_a_connection_and_a_stream_that_stay_follow_a_change_with_their_next_req
     with triton_grpc.InferenceServerClient(divided.address("GRPCInference")) as client:
         client.start_stream(lambda result, error: results.put(int(result.get_response().model_version)))
         tensor = triton_grpc.InferInput("X", [1], "INT32").set_data_from_numpy(np.array([1], np.int32))
-        for percent in (0, 100, 0):
-            divided.divide(percent)
+        for percent, only in ((0, False), (100, True), (0, False), (100, False), (0, True)):
+            divided.divide(percent, only=only)
             version = 2 if percent else 1
             assert http_json() == version
             client.async_stream_infer("m", [tensor])

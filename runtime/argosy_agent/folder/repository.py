@@ -12,6 +12,7 @@ import hashlib
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from argosy_agent.contract.documents import of_model, to_model
@@ -19,6 +20,7 @@ from argosy_agent.contract.fields import DocumentError, Fields, number
 from argosy_agent.jsonfiles import read_json, write_json, write_text
 
 from .target import Target
+from .traffic import with_traffic
 from .tritonfolder import CONFIG, VERSION_CONFIG
 from .writing import config_of, copy_into, newest_by_config, shared_files, version_config_of, write_version
 
@@ -28,10 +30,16 @@ LONGEST_RECORD = 200
 
 
 class RepositoryFolder:
-    """One server's folder. It blocks; one change per model at a time. `log` says where the server's log is."""
+    """One server's folder. It blocks; one change per model at a time. `log` says where the server's log is.
+
+    `traffic`: how the requests of models are divided now, by name, in every configuration that is written: also in one
+    of a former target, and one that is put back. `divide` may run during a change.
+    """
 
     def __init__(self, server: Path, log: str) -> None:
         self._server = server
+        self.traffic: Mapping[str, str] = {}
+        self._writing = Lock()
         self.root = server / "repository"
         self.log = log
         for folder in (self.root, server / "applied"):
@@ -100,6 +108,25 @@ class RepositoryFolder:
             change.put_config(entry / VERSION_CONFIG, version_config_of(target.model, version, entry))
         change.put_config(folder / CONFIG, config_of(target.model, folder))
 
+    def divide(self, name: str) -> None:
+        """Write into a model's configuration how its requests are divided now, whatever else that says."""
+        with self._writing:
+            config = self.root / name / CONFIG
+            text = config.read_text() if config.is_file() else ""
+            divided = with_traffic(text, self.traffic.get(name, ""))
+            if text and divided != text:
+                write_text(config, divided)
+
+    def write_config(self, path: Path, text: str | None) -> None:
+        """Write a configuration of a model or a version, or remove it where there is to be none."""
+        with self._writing:
+            if text is None:
+                path.unlink(missing_ok=True)
+            elif path.name == CONFIG:
+                write_text(path, with_traffic(text, self.traffic.get(path.parent.name, "")))
+            else:
+                write_text(path, text)
+
     def _record(self, target: Target) -> None:
         write_json(self._record_path(target.model.name), _to_json(target))
 
@@ -144,7 +171,7 @@ class StagedChange:
     def put_config(self, path: Path, text: str | None) -> None:
         """Write a configuration, or remove it where there is to be none."""
         self._configs[path] = path.read_text() if path.is_file() else None
-        _replace(path, text)
+        self._folder.write_config(path, text)
 
     def _swap(self, entry: Path, staged: Path) -> None:
         if entry.exists():
@@ -179,19 +206,11 @@ class StagedChange:
             if replaced.exists():
                 replaced.rename(entry)
         for path, text in self._configs.items():
-            _replace(path, text)
+            self._folder.write_config(path, text)
         config = self._folder.root / self.before.model.name / CONFIG
         if not config.is_file():
-            write_text(config, self.before.model.config_text)
+            self._folder.write_config(config, self.before.model.config_text)
         self._folder._record(self.before)
-
-
-def _replace(path: Path, text: str | None) -> None:
-    """Replace a file, or remove it where it is to have no text."""
-    if text is None:
-        path.unlink(missing_ok=True)
-    else:
-        write_text(path, text)
 
 
 def _remove(path: Path) -> None:

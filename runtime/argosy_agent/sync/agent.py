@@ -24,6 +24,7 @@ from argosy_agent.transfer.errors import (
 from argosy_common.idle import AT_ONCE, IdlePeriod
 
 from .control import ControlError, Controls, RefusedError, SlowError, UnreachableError
+from .dividing import Dividing
 from .ledger import RETRY_FIRST_S, Ledger
 from .loading import Loading
 from .observation import Observation
@@ -61,6 +62,7 @@ class Agent:
         self.ledger = Ledger(folder.applied())
         self.ledger.learned(storage.digests(self.ledger.cache_keys()))
         self._observation = Observation(control, self.ledger, clock)
+        self._dividing = Dividing(folder, control, self.ledger)
         self._tasks: dict[str, asyncio.Task[bool]] = {}
         self._until_idle = UntilIdle(control, idle_period, clock, time.time)
         self._keys, self._fetching = Keys(storage, clock, ended), Fetching(folder, storage, clock)
@@ -69,7 +71,7 @@ class Agent:
     @property
     def busy(self) -> bool:
         """Whether anything is being fetched, loaded or dropped."""
-        return bool(self._tasks)
+        return bool(self._tasks) or self._dividing.busy
 
     @property
     def progressing(self) -> bool:
@@ -106,10 +108,12 @@ class Agent:
         await self._keys.look(desired)
         targets = {model.name: target for model in desired.models if (target := self._target(model)) is not None}
         self.ledger.desire(desired, targets)
+        self._dividing.aim(desired.models)
         self.ledger.silent = self._unanswered(desired) | self._fetching.silent()
 
     def converge(self) -> None:
         """Start the next steps towards what is desired. Call after `observe` and `aim`."""
+        self._dividing.converge()
         for model in in_load_order(self.ledger.desired):
             target = self.ledger.due(model.name, self._clock())
             if target is not None:
@@ -121,7 +125,7 @@ class Agent:
         """Cancel running changes, and wait until they are reverted."""
         for task in self._tasks.values():
             task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*self._tasks.values(), self._dividing.stop(), return_exceptions=True)
         await asyncio.gather(self._keys.ended(STOP_S), self._fetching.ended(STOP_S))
 
     def _target(self, model: RenderedModel) -> Target | None:

@@ -1,7 +1,9 @@
 """A server's public control protocol: health, readiness, index, load, unload, statistics (V2 over HTTP)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import httpx
@@ -61,6 +63,9 @@ class Controls(Protocol):
     async def load(self, model: str) -> None:
         """Load or reload a model."""
 
+    async def divide(self, model: str) -> None:
+        """Divide a model's requests among its versions as its configuration says now, and load nothing."""
+
     async def unload(self, model: str) -> None:
         """Drop a model."""
 
@@ -110,6 +115,11 @@ class Control:
         """Load a model, or reload it while it is served; return when the server answers. Raises ControlError."""
         await self._post(f"/v2/repository/models/{model}/load", None)
 
+    async def divide(self, model: str) -> None:
+        """Divide a served model's requests as its configuration says now, and load nothing. Raises ControlError."""
+        body = {"parameters": {"version_traffic": True}}
+        await self._post(f"/v2/repository/models/{model}/load", ASK_TIMEOUT_S, body)
+
     async def unload(self, model: str) -> None:
         """Stop new requests to a model and drop it when the last is answered. Raises ControlError."""
         await self._post(f"/v2/repository/models/{model}/unload", None)
@@ -119,9 +129,10 @@ class Control:
         path = f"/v2/models/{model}/stats" if model else "/v2/models/stats"
         return tuple(_tally(entry) for entry in (await self._get(path)).get("model_stats", []))
 
-    async def _post(self, path: str, timeout_s: float | None) -> Any:
+    async def _post(self, path: str, timeout_s: float | None, body: Mapping[str, Any] = MappingProxyType({})) -> Any:
         try:
-            return _answer(await self._client.post(path, json={}, timeout=timeout_s, headers=self._authorization()))
+            headers = self._authorization()
+            return _answer(await self._client.post(path, json=dict(body), timeout=timeout_s, headers=headers))
         except httpx.HTTPError as error:
             raise _unreachable(path, error) from error
 

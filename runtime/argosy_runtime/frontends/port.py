@@ -50,6 +50,9 @@ class DataPlane(Protocol):
         repository's.
         """
 
+    async def divide(self, name: str) -> None:
+        """Divide a serving model's requests among its versions as its configuration declares now; load nothing."""
+
     async def unload(self, name: str, unload_dependents: bool) -> None:
         """Unload a model."""
 

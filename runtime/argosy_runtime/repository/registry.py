@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
-from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.errors import ServingError, internal, invalid
 from argosy_runtime.execution.shadow.comparing import ComparisonWork
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.modelconfig.ensembles import nesting
@@ -115,6 +115,17 @@ class Registry:
         """
         await self._work.run(self._load(name, override, files, _Purpose(for_model=for_model)))
 
+    async def divide(self, name: str) -> None:
+        """Divide a serving model's requests as its folder declares now, also while loads of it run; load nothing.
+
+        Raises ServingError where the model does not serve, or declares no division that can be read.
+        """
+        record = self._records.get(name)
+        if record is None or not record.serves:
+            raise invalid(f"cannot divide the requests of model '{name}': it is not loaded")
+        folder = await self._folder(name)
+        self._divide(folder, record.override if record.folder == folder else None, required=True)
+
     async def unload(self, name: str, unload_dependents: bool) -> None:
         """Take a model out of service.
 
@@ -194,14 +205,14 @@ class Registry:
                         raise
         await self._load_folder(folder, override, purpose, declared)
 
-    def _divide(self, folder: ModelFolder, override: str | None) -> DeclaredTraffic | None:
+    def _divide(self, folder: ModelFolder, override: str | None, required: bool = False) -> DeclaredTraffic | None:
         """Divide a serving model's requests as its folder declares, before its load, which may take minutes.
 
         Return what it declares. Versions that this load is to bring lose their share until they are ready. Without a
         declaration the requests are divided as before until the load takes over: the latest version may be on its way
-        out.
+        out. Raises ServingError for a configuration that cannot be read, or has no division, where it is `required`.
         """
-        declared = declared_traffic(folder, override)
+        declared = declared_traffic(folder, override, required)
         record = self._records.get(folder.name)
         if record is not None and record.serves and declared is not None and declared.traffic is not None:
             record.declare(declared)

@@ -3,6 +3,7 @@
 from itertools import count
 from typing import Final
 
+from argosy_runtime.errors import invalid
 from argosy_runtime.modelconfig import ConfigError
 from argosy_runtime.modelconfig.parameters.traffic import PARAMETER, version_traffic
 
@@ -18,13 +19,20 @@ def undeclared() -> DeclaredTraffic:
     return DeclaredTraffic(next(_numbers), None)
 
 
-def declared_traffic(folder: ModelFolder, override: str | None) -> DeclaredTraffic | None:
-    """Return the division that a folder declares now. None where its configuration cannot be read: its load fails."""
+def declared_traffic(folder: ModelFolder, override: str | None, required: bool = False) -> DeclaredTraffic | None:
+    """Return the division that a folder declares now. None where its configuration cannot be read: its load fails.
+
+    Where it is `required`, raises ServingError for such a configuration, and for one that declares none.
+    """
     number = next(_numbers)
     # To parse thousands of configurations only to learn that they declare none takes seconds.
     if PARAMETER not in (override or folder.config_text or ""):
+        if required:
+            raise invalid(f"the configuration of model '{folder.name}' has no parameter '{PARAMETER}'")
         return DeclaredTraffic(number, None)
     try:
         return DeclaredTraffic(number, version_traffic(declared_config(folder, override)))
-    except ConfigError:
+    except ConfigError as error:
+        if required:
+            raise invalid(str(error)) from error
         return None

@@ -112,6 +112,9 @@ class FakePlane:
             index.models.add(name="never")
         return index
 
+    async def divide(self, name: str) -> None:
+        """Do nothing: its models have one version."""
+
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:
         self.loaded.append((name, config, dict(files)))
         if name == "bad":

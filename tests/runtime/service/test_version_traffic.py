@@ -247,3 +247,34 @@ async def test_a_running_models_calls_are_divided(repository, serve):
     for name in ("m", "caller"):
         await plane.load(name, None, {})
     assert await versions_of(plane, 8, "caller") == {1: 6, 2: 2}
+
+
+async def test_a_division_applies_while_a_load_of_the_model_runs(repository, serve, gate):
+    add(repository, {1: 50, 2: 50})
+    plane = await serve()
+    await plane.load("m", None, {})
+    repository.add("m", gate.code, "y = x * 0 + 3", config({1: 50, 2: 50}), version=3)
+    loading = asyncio.create_task(plane.load("m", None, {}))
+    await gate.reached()
+    divide(repository, {1: 100, 2: 0})
+    await plane.divide("m")
+    assert await versions_of(plane, 10) == {1: 10}
+    gate.open()
+    await loading
+    assert await versions_of(plane, 10) == {1: 10}
+    assert [version for version, _ in plane.registry.records["m"].serving()] == [1, 2, 3]
+
+
+async def test_requests_that_cannot_be_divided_are_an_error_with_its_reason(repository, serve):
+    add(repository, {1: 50, 2: 50})
+    plane = await serve()
+    with pytest.raises(ServingError, match="cannot divide the requests of model 'm': it is not loaded"):
+        await plane.divide("m")
+    await plane.load("m", None, {})
+    divide(repository, {1: 10})
+    with pytest.raises(ServingError, match="the weights add up to 100000"):
+        await plane.divide("m")
+    divide(repository, {})
+    with pytest.raises(ServingError, match="the configuration of model 'm' has no parameter 'version_traffic'"):
+        await plane.divide("m")
+    assert await versions_of(plane, 4) == {1: 2, 2: 2}

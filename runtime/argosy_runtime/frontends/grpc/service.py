@@ -9,6 +9,7 @@ from argosy_runtime.errors import invalid, unsupported
 from argosy_runtime.frontends.http.management import no_shared_memory, no_such_region
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import Api
+from argosy_runtime.modelconfig.parameters.traffic import PARAMETER as TRAFFIC
 from argosy_runtime.protocol.grpc.request import canonical_version
 from argosy_runtime.telemetry.log_settings import KINDS, Setting
 
@@ -72,6 +73,9 @@ class Management:
         _one_repository(request.repository_name)
         config: str | None = None
         files: dict[str, bytes] = {}
+        if set(request.parameters) == {TRAFFIC} and request.parameters[TRAFFIC].bool_param:
+            await self._plane.divide(request.model_name)
+            return pb.RepositoryModelLoadResponse()
         for name, parameter in request.parameters.items():
             if name == "config":
                 config = _load_parameter(name, parameter, "string_param")

@@ -9,6 +9,7 @@ from tritonclient.grpc import service_pb2 as pb
 from argosy_runtime.errors import ServingError, internal, invalid, not_found, unsupported
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.modelconfig import to_json
+from argosy_runtime.modelconfig.parameters.traffic import PARAMETER as TRAFFIC
 from argosy_runtime.protocol.json import messages as json_messages
 from argosy_runtime.protocol.json.text import dumps, loads, typed, unsigned
 from argosy_runtime.telemetry.log_settings import KINDS, Setting
@@ -68,10 +69,17 @@ class Management:
         return json_reply(self._index[1])
 
     async def load(self, context: RequestContext, model: str) -> Reply:
-        """Load a model, with the configuration and files of the body's parameters if there are any."""
+        """Load a model, with the configuration and files of the body's parameters if there are any.
+
+        With the parameter `version_traffic` nothing is loaded, and the model's requests are divided as declared now.
+        """
         config: str | None = None
         files: dict[str, bytes] = {}
-        for name, value in _parameters(self._document(context)).items():
+        parameters = _parameters(self._document(context))
+        if parameters == {TRAFFIC: True}:
+            await self._plane.divide(model)
+            return empty_json_reply()
+        for name, value in parameters.items():
             text = typed(value, str, "")
             if name == "config":
                 config = text

@@ -159,6 +159,9 @@ class LanguagePlane:
             index.models.add(name="untouched")
         return index
 
+    async def divide(self, name: str) -> None:
+        """Do nothing: its models have one version."""
+
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:
         raise NotImplementedError
 
