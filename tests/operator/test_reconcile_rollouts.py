@@ -208,3 +208,22 @@ def test_a_changed_configuration_needs_another_version(rolling: Rolling) -> None
     assert rolling.loaded() == [{1}]
     settled = replace(rolling.state)
     assert settled.phase is Phase.STABLE
+
+
+def test_requests_are_divided_otherwise_before_anything_is_loaded_or_unloaded(rolling: Rolling) -> None:
+    rolling.until(model(2), Phase.STEPPING)
+    rolling.tick(model(2), 5)
+    rolling.judge(Outcome.FAILED)
+    rolling.tick(model(2))
+    assert (rolling.desired(), rolling.weights()) == ([{1, 2}], [{1: 100}])
+    rolling.tick(model(2))
+    assert (rolling.desired(), rolling.weights()) == ([{1}], [{1: 100}])
+
+
+def test_a_candidate_that_gives_way_to_another_loses_its_requests_first(rolling: Rolling) -> None:
+    rolling.until(model(2, 10), Phase.STEPPING)
+    rolling.tick(model(2, 10), 5)
+    rolling.tick(model(3, 10))
+    assert (rolling.desired(), rolling.weights()) == ([{1, 2}], [{1: 100}])
+    rolling.tick(model(3, 10))
+    assert (rolling.desired(), rolling.weights()) == ([{1, 3}], [{1: 100}])

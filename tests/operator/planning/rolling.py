@@ -86,6 +86,12 @@ class Rolling:
         configs = [step.repository.model("m") for step in self.cluster.outcome.steps[POOL]]
         return [hundredths(model.config_text) for model in configs if model is not None]
 
+    def desired(self) -> list[set[int]]:
+        """Return the versions that each server is to have."""
+        assert self.cluster.outcome is not None
+        models = [step.repository.model("m") for step in self.cluster.outcome.steps[POOL]]
+        return [set(model.versions) for model in models if model is not None]
+
     def loaded(self) -> list[set[int]]:
         """Return the versions that each server has loaded."""
         servers = self.cluster.servers.values()

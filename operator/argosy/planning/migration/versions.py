@@ -58,7 +58,16 @@ def target_revisions(
         if ensemble.name in pins:
             declared, others = declared_ensemble(ensemble, pins[ensemble.name], keys), run.get(ensemble.name, ())
             targets[ensemble.name] = ensemble_target(declared, others, members, server.name, former, keys)
-    return targets
+    return targets | undivided(server.name, targets, members, observed)
+
+
+def undivided(server: str, names: Collection[str], members: Members, observed: Observed) -> dict[str, ModelRevision]:
+    """Return those of these models and ensembles that stay on the server as loaded, until requests are divided there
+    as their rollouts desire.
+    """
+    loaded = observed.loaded_on(server)
+    waiting = (name for name in names if name in members.rollouts and server in members.rollouts[name].undivided)
+    return {name: loaded[name] for name in waiting if name in loaded}
 
 
 def outdated_bindings(

@@ -75,11 +75,15 @@ class LoadedRevisions:
             entry.version == version and entry.lasts for report in self._serving(name) for entry in _of(report, name)
         )
 
-    def divides(self, name: str, weights: Mapping[int, int]) -> bool:
-        """Return whether every server that answers divides a member's requests by these weights."""
+    def undivided(self, name: str, weights: Mapping[int, int]) -> frozenset[str]:
+        """Return the servers that answer and do not divide a member's requests by these weights."""
         servers = [self.repositories.get(report.name) for report in self._serving(name)]
-        loaded = [_named(repository, name) for repository in servers if repository is not None]
-        return all(dict(_weights(model.config_text)) == dict(weights) for model in loaded if model is not None)
+        loaded = {repository.server: _named(repository, name) for repository in servers if repository is not None}
+        return frozenset(
+            server
+            for server, model in loaded.items()
+            if model is not None and dict(_weights(model.config_text)) != dict(weights)
+        )
 
     def _serving(self, name: str) -> list[ServerReport]:
         return [report for report in self.reports if report.ready and _of(report, name)]

@@ -22,6 +22,8 @@ class MemberRollout:
     `declared` is the resource as it is declared. `candidate` is None where the stable revision is the only one, and
     `stable` is the declared one before any is stable. `state` and `action` are the machine's. `recorded`: the names
     under which specs of an ensemble's revisions are recorded, which are those without the versions of its steps.
+    `undivided`: the servers that do not divide requests as desired yet. Nothing else changes there before: an agent
+    waits until a version is idle before it unloads it, and files come slowly.
     """
 
     declared: Member
@@ -30,6 +32,7 @@ class MemberRollout:
     state: RolloutState
     action: Action
     recorded: Mapping[str, str] = field(default_factory=dict)
+    undivided: frozenset[str] = frozenset()
 
     @property
     def settings(self) -> Rollout | None:

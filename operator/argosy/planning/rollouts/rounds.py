@@ -146,7 +146,8 @@ class _Round:
         """Ask the machine, and return the member's rollout."""
         state, action = advance(self._state, self._member.spec.rollout, self._inputs(evidenced, now))
         stable, candidate = self._spec(state.stable), self._candidate(state)
-        return MemberRollout(self._resource, stable, candidate, state, action, self._names())
+        undivided = self._loaded.undivided(self._member.name, action.weights)
+        return MemberRollout(self._resource, stable, candidate, state, action, self._names(), undivided)
 
     def recorded(self, rollout: MemberRollout) -> dict[str, Member]:
         """Return the specs that later rounds may need: those in use, and the latest."""
@@ -182,7 +183,7 @@ class _Round:
             unrelated=facts.unrelated,
             verdict=evidenced.verdict,
             requests=evidenced.requests,
-            applied=self._loaded.divides(member.name, self._before.weights),
+            applied=not self._loaded.undivided(member.name, self._before.weights),
             paused=requests.paused,
             promote=requests.promote,
             retry=requests.retry,
