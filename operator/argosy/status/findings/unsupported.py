@@ -29,7 +29,6 @@ _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
     "spec.rollout": (lambda ensemble, _: ensemble.spec.rollout is not None, _ROLLOUT),
 }
 _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
-    "spec.analysisTemplates": (lambda pool: bool(pool.spec.analysis_templates), "no rollout is analyzed"),
     "spec.packing.consolidate": (
         lambda pool: pool.spec.packing.consolidate,
         "a model that serves is moved only where another would find no place",
