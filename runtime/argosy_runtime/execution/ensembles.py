@@ -15,11 +15,15 @@ from .delegating import NOT_YET, count_delegated
 _log = logging.getLogger("argosy.execution")
 
 
-class Models(Protocol):
-    """The models of an ensemble's steps."""
+class Steps(Protocol):
+    """The models of an ensemble's steps, for one request or for all."""
 
     def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
         """Start a request of a step; `deliver` gets the responses. Raises ServingError."""
+
+
+class Models(Protocol):
+    """What keeps the models of an ensemble's steps."""
 
     def hold(self) -> None:
         """Keep the steps' versions loaded for a request that begins."""
@@ -45,10 +49,10 @@ class EnsembleRunner:
         self.running = 0
         self._steps = steps
 
-    def submit(self, request: InferRequest, size: int, deliver: Deliver) -> "EnsembleRequest":
-        """Start a request; `deliver` gets its responses, the last one final."""
+    def submit(self, request: InferRequest, size: int, deliver: Deliver, steps: Steps) -> "EnsembleRequest":
+        """Start a request, whose steps run by `steps`; `deliver` gets its responses, the last one final."""
         run = EnsembleRun(self._steps, request)
-        running = EnsembleRequest(self, run, request, size, deliver)
+        running = EnsembleRequest(self, run, request, size, deliver, steps)
         self.models.hold()
         self.running += 1
         running.follow(run.start())
@@ -74,13 +78,21 @@ class EnsembleRequest:
         "_responded",
         "_run",
         "_size",
+        "_steps",
         "open",
     )
 
     def __init__(
-        self, ensemble: EnsembleRunner, run: EnsembleRun, request: InferRequest, size: int, deliver: Deliver
+        self,
+        ensemble: EnsembleRunner,
+        run: EnsembleRun,
+        request: InferRequest,
+        size: int,
+        deliver: Deliver,
+        steps: Steps,
     ) -> None:
         self._ensemble = ensemble
+        self._steps = steps
         self._run = run
         self._request = request
         self._size = size
@@ -124,7 +136,7 @@ class EnsembleRequest:
         step = OpenCall(self, call)
         self.open.add(step)
         try:
-            submission = self._ensemble.models.submit_step(call.step.index, call.request, step.receive)
+            submission = self._steps.submit_step(call.step.index, call.request, step.receive)
         except ServingError as error:
             text = f"in ensemble '{self._ensemble.name}', {error.message}"
             step.receive(InferResponse(error=ServingError(error.kind, text, error.reason)))

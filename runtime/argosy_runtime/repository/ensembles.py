@@ -10,7 +10,7 @@ from contextlib import suppress
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime import backends
-from argosy_runtime.errors import invalid, unavailable
+from argosy_runtime.errors import invalid
 from argosy_runtime.modelconfig import ConfigError, check_steps, is_decoupled
 from argosy_runtime.modelconfig.ensembles import nesting
 from argosy_runtime.modelconfig.parameters.adapters import may_be_adapter
@@ -27,7 +27,7 @@ from .records import UNLOADED, ModelRecord
 from .retirement import Retirement
 from .serving.ensemble import ServedEnsemble
 from .serving.routed import ServedVariants
-from .serving.version import ServedVersion
+from .steps import step_models
 from .work import serving_error
 
 _log = logging.getLogger("argosy.repository")
@@ -120,8 +120,7 @@ def compile_version(
         return variants.compile_version(prepared, version, records)
     config = ModelConfig()
     config.CopyFrom(prepared.config)
-    steps = {(step.model_name, step.model_version) for step in config.ensemble_scheduling.step}
-    served = {step: _served(config.name, records, *step) for step in sorted(steps)}
+    served = step_models(config, records)
     by_name = {name: model.config for (name, _), model in served.items()}
     violations = check_steps(config, by_name)
     if violations:
@@ -142,14 +141,3 @@ def _refuse_circle(prepared: Prepared, records: Mapping[str, ModelRecord]) -> No
     wrong = nesting.circle(name, {**steps, name: prepared.steps})
     if wrong is not None:
         raise invalid(wrong)
-
-
-def _served(ensemble: str, records: Mapping[str, ModelRecord], name: str, version: int) -> ServedVersion:
-    record = records.get(name)
-    if record is not None:
-        served = record.answering.get("" if version < 0 else str(version))
-        if served is not None:
-            return served
-    dependency = f"'{name}' version {version}" if version >= 0 else f"'{name}'"
-    why = f": {record.failure}" if record is not None and record.failure else ""
-    raise unavailable(f"ensemble '{ensemble}' depends on {dependency} which has no loaded version{why}")

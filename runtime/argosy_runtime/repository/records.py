@@ -17,7 +17,7 @@ from .folders.layout import ModelFolder
 from .preparing import LoadedRevision, PreparedModel
 from .serving.adapter_table import AdapterTable
 from .serving.shadowed import ShadowedVersion, follow_shadow
-from .serving.version import ServedVersion
+from .serving.version import Destination, ServedVersion
 
 UNLOADED = "unloaded"
 """Why a version is unavailable that was taken out of service, or never got there though nothing is wrong with it."""
@@ -93,9 +93,8 @@ class ModelRecord:
     steps. A load or unload holds `lock`. `answering` has the serving versions by version as requests name it, ""
     the one with the highest weight, without weights the latest. `split` divides the requests that name no version; it
     is None where the latest answers all of them. It follows `declared`, the division of the newest load: at once, or
-    with the take-over where that declares none. `shadowed` is the
-    stable version while requests are copied to a candidate, and `comparisons` compares the answers. `adapters` are
-    loaded into every version of it.
+    with the take-over where that declares none. `shadowed` is the stable version while requests are copied to a
+    candidate, and `comparisons` compares the answers. `adapters` are loaded into every version of it.
     """
 
     name: str
@@ -189,10 +188,19 @@ class ModelRecord:
             self.split.follow(traffic)
         self._note_answering()
 
-    def choose(self, request: InferRequest) -> ServedVersion | None:
-        """Return the version that a request without one is sent to by `split`; None where none of it can answer."""
+    def destination(self, request: InferRequest, among: Collection[int] | None = None) -> Destination | None:
+        """Return what `split` sends a request without a version to, of all versions or `among` some.
+
+        That is a version, or the stable one with its shadow; None where no listed version can answer.
+        """
         assert self.split is not None
-        return self.answering.get(str(self.split.choose(request, self._takes, self._is_ready)))
+        takes, answers = self._takes, self._is_ready
+        if among is None:
+            version = self.split.choose(request, takes, answers)
+        else:
+            version = self.split.choose(request, lambda v: v in among and takes(v), lambda v: v in among and answers(v))
+        served = self.answering.get(str(version))
+        return served if self.shadowed is None or served is not self.shadowed.stable else self.shadowed
 
     def _takes(self, version: int) -> bool:
         """Return whether a version takes a request now: it is ready, and not just being restarted."""

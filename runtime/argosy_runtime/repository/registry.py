@@ -84,17 +84,16 @@ class Registry:
     def route(self, request: InferRequest) -> Destination:
         """Return the version that answers a request, and count it where the model's versions share the traffic.
 
-        Without a version in the request, the stable one with its shadow if it has one.
-
-        Raises ServingError.
+        Without a version in the request, the stable one with its shadow if it has one. Raises ServingError.
         """
         record = self._records.get(request.model_name)
         if record is not None:
-            version = request.model_version
-            served = record.answering.get(version) if version or record.split is None else record.choose(request)
-            if served is not None and served.ready:
-                shadowed = record.shadowed
-                return served if shadowed is None or version or served is not shadowed.stable else shadowed
+            if record.split is None or request.model_version:
+                served = record.answering.get(request.model_version)
+                if served is not None and served.ready:
+                    return served
+            elif (destination := record.destination(request)) is not None:
+                return destination
         return find_version(self._records, request.model_name, request.model_version)
 
     def end_shadows(self) -> None:

@@ -96,7 +96,7 @@ class Bench:
 
     def ask(self) -> EnsembleRequest:
         """Send a request."""
-        return self.runner.submit(ask("7"), 1, self.client.deliver)
+        return self.runner.submit(ask("7"), 1, self.client.deliver, self.models)
 
     @property
     def steps(self) -> list[StepRequest]:
@@ -110,7 +110,7 @@ async def test_a_client_that_cannot_take_a_response_keeps_nothing_from_its_end(c
     def gone(response: InferResponse) -> None:
         raise ConnectionError("gone")
 
-    bench.runner.submit(ask("7"), 1, gone)
+    bench.runner.submit(ask("7"), 1, gone, bench.models)
     bench.steps[0].answer("Y", final=False)
     bench.steps[0].answer()
     bench.steps[1].answer("Y")
@@ -205,13 +205,14 @@ async def test_a_request_that_is_over_leaves_no_circle_to_keep_its_tensors():
         def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
             return dispatcher.submit(request, 1, None, deliver)
 
-    runner = EnsembleRunner(EnsembleSteps.of(ONE, model_config), 2, Models(), ModelStatistics(), clock)
+    models = Models()
+    runner = EnsembleRunner(EnsembleSteps.of(ONE, model_config), 2, models, ModelStatistics(), clock)
     array = np.zeros(1, np.float32)
     tensors = weakref.ref(array)
     gc.disable()
     try:
         request = InferRequest("e", {"X": Tensor("X", "FP32", array)})
-        runner.submit(request, 1, lambda response: None)
+        runner.submit(request, 1, lambda response: None, models)
         del array, request
         assert tensors() is not None
         factory.made[0].finish()

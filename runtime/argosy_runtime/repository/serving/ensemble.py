@@ -1,6 +1,6 @@
 """One version of an ensemble in service: its requests are requests to other models of the server."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.ensembles import EnsembleRunner
@@ -11,14 +11,19 @@ from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .delegating import CompositeVersion
+from .divided import DividedModel
 from .reshaping import OutputShapes
-from .version import ServedVersion
+from .version import Destination, ServedVersion
+
+StepModel = ServedVersion | DividedModel
+"""What the requests of a step are sent to."""
 
 
 class ServedEnsemble(CompositeVersion):
     """A version of an ensemble. It has no resources of its own: its steps are versions of other models of the server.
 
-    `models` are those, by name and version as the steps name them. A request uses the ones that it began with.
+    `models` are those, by name and version as the steps name them. A request uses the ones that it began with; of a
+    model whose versions share the requests, one version for all of its steps.
     """
 
     def __init__(
@@ -26,7 +31,7 @@ class ServedEnsemble(CompositeVersion):
         prepared: Prepared,
         version: int,
         steps: EnsembleSteps,
-        models: Mapping[tuple[str, str], ServedVersion],
+        models: Mapping[tuple[str, str], StepModel],
         statistics: ModelStatistics,
     ) -> None:
         super().__init__(prepared, version, prepared.config, statistics)
@@ -34,10 +39,15 @@ class ServedEnsemble(CompositeVersion):
         self._output_shapes = OutputShapes(self.config)
         self._models = models
         self._by_step = [models[step.model, step.version] for step in steps.steps]
+        self._divides = any(isinstance(model, DividedModel) for model in self._by_step)
         self._runner = EnsembleRunner(steps, version, self, statistics, LoopClock())
 
-    def _parts(self) -> Iterable[ServedVersion]:
-        return self._models.values()
+    def _parts(self) -> Iterator[ServedVersion]:
+        for model in self._models.values():
+            if isinstance(model, DividedModel):
+                yield from model.versions
+            else:
+                yield model
 
     @property
     def ready(self) -> bool:
@@ -72,10 +82,34 @@ class ServedEnsemble(CompositeVersion):
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         admitted = self._admission.admit(request)
         request = admitted.seen_by_model(request)
-        return self._runner.submit(request, admitted.size, self._output_shapes.before(deliver))
+        steps = _RequestSteps(self._by_step, request) if self._divides else self
+        return self._runner.submit(request, admitted.size, self._output_shapes.before(deliver), steps)
 
     def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
-        return self._by_step[index].submit(request, deliver)
+        model = self._by_step[index]
+        assert not isinstance(model, DividedModel)
+        return model.submit(request, deliver)
 
     async def close(self, grace: float) -> None:
         """Release nothing: requests on their way hold the steps they need."""
+
+
+class _RequestSteps:
+    """The steps of one request: a model whose versions share the requests answers all of its steps by one version."""
+
+    __slots__ = ("_by_step", "_destinations", "_request")
+
+    def __init__(self, by_step: Sequence[StepModel], request: InferRequest) -> None:
+        self._by_step = by_step
+        self._request = request
+        self._destinations: dict[DividedModel, Destination] = {}
+
+    def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
+        """Start a request of a step. Raises ServingError."""
+        model = self._by_step[index]
+        if not isinstance(model, DividedModel):
+            return model.submit(request, deliver)
+        destination = self._destinations.get(model)
+        if destination is None:
+            destination = self._destinations[model] = model.destination(self._request)
+        return destination.submit(request, deliver)
