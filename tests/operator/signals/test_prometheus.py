@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.peers.server import Server
 
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.metrics.signals import PoolSignals, Signals
+from argosy.autoscaling.metrics.version_counts import VersionSignals
 from argosy.signals.login import Login
 from argosy.signals.prometheus import PrometheusSource
 from argosy.signals.scraping import Scraper
@@ -119,6 +121,32 @@ async def test_prometheus_and_the_server_itself_report_the_same(server: Server, 
         assert getattr(one, name) == pytest.approx(getattr(other, name)), name
     assert one.latency.p99 is not None
     assert _unknown(one) == _unknown(other)
+
+
+async def test_prometheus_and_the_server_report_requests_of_versions_once(
+    server: Server, prometheus: Prometheus
+) -> None:
+    requested = replace(pool(url=f"http://{server.metrics}/metrics"), analyzed={"scaler": 0.0})
+    for source in (Scraper(), PrometheusSource(prometheus.url)):
+        total = VersionSignals()
+        try:
+            await until(source, requested, lambda result: _is_idle(result.versions.get("scaler", {}).get(1)))
+            await asyncio.to_thread(ask, server, 30)
+            while total.answered < 30:
+                total += (await source.read(requested, now())).versions["scaler"][1]
+                await asyncio.sleep(0.1)
+            assert (await source.read(requested, now())).versions["scaler"][1].answered == 0
+        finally:
+            await source.close()
+        assert (total.answered, total.failed) == (30, 0)
+        assert total.latency is not None
+        assert total.latency.count == 30
+        assert sum(size.rows for size in total.executions.values()) == 30
+
+
+def _is_idle(version: VersionSignals | None) -> bool:
+    """Return whether there are new samples, and no request since the ones before."""
+    return version is not None and version.seconds > 0 and not version.answered
 
 
 def _unknown(signals: Signals) -> set[str]:
