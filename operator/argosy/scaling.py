@@ -128,7 +128,7 @@ class Scaling:
             self._decide(key, pool, replace(pool.signals, queued=queued))
         memory = pool.memory
         reports = (memory.reported_bottlenecks, memory.language, memory.variants)
-        evidence = {name: Evidenced(one.verdict, one.requests) for name, one in pool.analyses.items()}
+        evidence = {name: Evidenced(one.verdict, one.requests, one.traffic) for name, one in pool.analyses.items()}
         return Decided(memory.decisions, *reports, memory.regimes, evidence)
 
     def after(self, key: PoolKey, outcome: Outcome) -> None:

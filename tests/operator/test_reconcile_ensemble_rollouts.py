@@ -222,6 +222,7 @@ def test_a_restarted_operator_goes_on(fleet: Fleet, at: Phase) -> None:
     fleet.until(Phase.LOADING if at is Phase.LOADING else Phase.STEPPING)
     if at is Phase.PROMOTED:
         fleet.promote()
+        fleet.settle()
     elif at is Phase.HELD:
         fleet.judge(Outcome.FAILED)
         fleet.until(Phase.HELD)

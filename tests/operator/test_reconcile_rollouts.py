@@ -227,3 +227,34 @@ def test_a_candidate_that_gives_way_to_another_loses_its_requests_first(rolling:
     assert (rolling.desired(), rolling.weights()) == ([{1, 2}], [{1: 100}])
     rolling.tick(model(3, 10))
     assert (rolling.desired(), rolling.weights()) == ([{1, 3}], [{1: 100}])
+
+
+def test_it_is_not_ready_until_the_declared_version_has_all_requests(rolling: Rolling) -> None:
+    rolling.until(model(2), Phase.STEPPING)
+    rolling.tick(model(2), 5)
+    assert rolling.condition("Ready") == ("False", "RollingOut")
+    assert rolling.condition("Reconciling") == ("True", "RollingOut")
+    rolling.pass_steps(model(2))
+    rolling.settle(model(2))
+    assert rolling.condition("Ready") == ("True", "Serving")
+
+
+def test_a_version_that_was_taken_back_leaves_its_model_stalled(rolling: Rolling) -> None:
+    rolling.until(model(2), Phase.STEPPING)
+    rolling.judge(Outcome.FAILED)
+    rolling.until(model(2), Phase.HELD)
+    rolling.settle(model(2))
+    assert rolling.condition("Stalled") == ("True", "RolledBack")
+    assert rolling.condition("Available") == ("True", "Available")
+
+
+def test_the_status_has_the_traffic_that_was_measured(rolling: Rolling) -> None:
+    rolling.until(model(2), Phase.STEPPING)
+    rolling.tick(model(2), 5)
+    rolling.judge(Outcome.INCONCLUSIVE, traffic=0.12)
+    rolling.tick(model(2))
+    assert {entry.version: entry.traffic_percent for entry in rolling.status.versions} == {1: 88, 2: 12}
+    assert rolling.status.active_version == 1
+    rollout = rolling.status.rollout
+    assert rollout is not None
+    assert (rollout.step, rollout.steps, rollout.desired_traffic, rollout.traffic) == (1, 2, 100, 120)

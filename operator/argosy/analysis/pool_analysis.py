@@ -48,6 +48,18 @@ class MemberAnalysis:
         """The candidate's requests of which the reported verdict knows."""
         return _requests(self.verdict)
 
+    @property
+    def traffic(self) -> float | None:
+        """The candidate's share of the requests without a version since the analysis began; None before there are
+        any.
+        """
+        return _share(self.evidence)
+
+
+def _share(evidence: Evidence) -> float | None:
+    every = evidence.of_stable.routed + evidence.of_candidate.routed
+    return evidence.of_candidate.routed / every if every and evidence.analysis else None
+
 
 def analyzed(
     subjects: Mapping[str, Subject], signals: PoolSignals, before: Mapping[str, MemberAnalysis], now: datetime

@@ -13,6 +13,7 @@ from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
 from argosy.status.findings.unsupported import unused_ensemble_settings
 from argosy.status.kstatus import verdict
 from argosy.status.progress import PoolProgress
+from argosy.status.rollout import unsettled
 
 
 def ensemble_status(
@@ -30,9 +31,11 @@ def ensemble_status(
         availability(loading),
         scaling(scaled),
     ]
+    rollout = unsettled(progress.members.rollouts.get(ensemble.name))
+    findings = [*verdict(parts, loading.serving(), loading.rolling(), rollout), *parts]
     return EnsembleStatus(
         observed_generation=generation,
-        conditions=conditions(before, [*verdict(parts, loading.serving(), loading.rolling()), *parts], generation, now),
+        conditions=conditions(before, findings, generation, now),
         **serving_fields(loading, servers, placements),
         steps=_steps(ensemble, progress, servers),
         scaling=scaling_status(scaled, len(servers) + len(progress.unplaced_of(ensemble.name))),

@@ -20,6 +20,7 @@ from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
 from argosy.status.findings.unsupported import unused_model_settings
 from argosy.status.kstatus import verdict
 from argosy.status.progress import PoolProgress
+from argosy.status.rollout import unsettled
 from argosy_agent.contract.builds import ModelShape
 
 UNMEASURED = (
@@ -78,7 +79,8 @@ def _findings(
         scaling(scaled),
     ]
     rolling = loading.rolling(progress.pinned.get(model.name, ()), model.spec.version_policy is not None)
-    return [*verdict(parts, loading.serving(), rolling), *parts]
+    rollout = unsettled(progress.members.rollouts.get(model.name))
+    return [*verdict(parts, loading.serving(), rolling, rollout), *parts]
 
 
 def _valid(model: InferenceModel, progress: PoolProgress) -> Finding:

@@ -1,7 +1,7 @@
 """One pool's plan next to what its servers report: what every status in the pool is made from."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from argosy.api import ServingPool
 from argosy.planning.builds.build import ScheduledBuild
@@ -14,6 +14,7 @@ from argosy.planning.migration.state import Note, PoolState
 from argosy.planning.plan import PoolPlan, ServerPlan, Unplaced
 from argosy.planning.variants import shares_server
 from argosy.status.findings.loading import Loading
+from argosy.status.rollout import measured_traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,11 @@ class PoolProgress:
         names = [server.name for server in servers]
         waiting = {(server, name): note for server in names if (note := self._waits(server, name)) is not None}
         served_name = self.members.served_names.get(name, name)
-        return Loading.of(name, versions, names, self.observed, {**waiting, **self.notes}, served_name)
+        loading = Loading.of(name, versions, names, self.observed, {**waiting, **self.notes}, served_name)
+        rollout = self.members.rollouts.get(name)
+        if rollout is None:
+            return loading
+        return replace(loading, tried=rollout.action.keep - loading.declared, traffic=measured_traffic(rollout))
 
     def _waits(self, server: str, name: str) -> Note | None:
         """Return why an ensemble keeps its former graph: a step of the declared one is not loaded yet."""

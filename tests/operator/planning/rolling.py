@@ -10,7 +10,7 @@ from tests.operator.planning.declared import pool
 from tests.operator.planning.simulated_cluster import POOL, Cluster
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy.api import InferenceModel, InferenceModelStatus, Resource
+from argosy.api import ConditionType, InferenceModel, InferenceModelStatus, Resource
 from argosy.planning.rollouts.rounds import Evidenced
 from argosy.rollout.state import Phase, RolloutState
 from argosy.rollout.verdict import Outcome, Verdict
@@ -51,10 +51,10 @@ class Rolling:
         """Run rounds until nothing changes any more."""
         self.cluster.settle([self.pool, *self.others, member])
 
-    def judge(self, outcome: Outcome, requests: int = 1000) -> None:
+    def judge(self, outcome: Outcome, requests: int = 1000, traffic: float | None = None) -> None:
         """Let the analysis of the present step come to a verdict."""
         verdict = Verdict(outcome, self.state.analysis, "ErrorRate", "12 of 400 requests failed")
-        evidence = {MODEL: Evidenced(verdict, requests)}
+        evidence = {MODEL: Evidenced(verdict, requests, traffic)}
         self.cluster.snapshot = replace(self.cluster.snapshot, evidence=evidence)
 
     def pass_steps(self, member: InferenceModel, rounds: int = 200) -> None:
@@ -79,6 +79,12 @@ class Rolling:
         status = self.cluster.outcome.statuses[MODEL]
         assert isinstance(status, InferenceModelStatus)
         return status
+
+    def condition(self, kind: str) -> tuple[str, str]:
+        """Return the status and the reason of a condition."""
+        condition = self.status.condition(ConditionType(kind))
+        assert condition is not None
+        return condition.status, condition.reason
 
     def weights(self) -> list[dict[int, int]]:
         """Return how each server is to divide requests, in hundredths."""

@@ -34,6 +34,7 @@ class Counter(Enum):
     MODEL_ERRORS = ("argosy_model_errors_total",)
     INSTANCES_LOST = ("argosy_instances_lost_total",)
     FAILED_LOADS = ("argosy_model_load_failure_count",)
+    ROUTED = ("argosy_version_requests_total",)
 
 
 class Failure(Enum):

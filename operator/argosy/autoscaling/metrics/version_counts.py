@@ -109,7 +109,8 @@ class VersionSignals:
     Requests that were `answered`, of which `errors` got an error that the model returned, and those that failed by
     reason. `instances_lost` while they served, and `failed_loads`. The `latency` of requests that succeeded, and its
     part in the `queue`; None where there is none. `executions` by the largest size of their batches;
-    `queue_delay_s`: the longest time that a batch waits for more requests.
+    `queue_delay_s`: the longest time that a batch waits for more requests. `routed`: requests without a version that it
+    was sent.
     """
 
     seconds: float = 0.0
@@ -122,6 +123,7 @@ class VersionSignals:
     queue: Durations | None = None
     executions: Mapping[float, Executions] = field(default_factory=dict)
     queue_delay_s: float = 0.0
+    routed: float = 0.0
 
     @property
     def failed(self) -> float:
@@ -148,6 +150,7 @@ class VersionSignals:
             _both(self.queue, other.queue),
             {size: self.executions.get(size, none) + other.executions.get(size, none) for size in sizes},
             max(self.queue_delay_s, other.queue_delay_s),
+            self.routed + other.routed,
         )
 
 

@@ -112,6 +112,7 @@ def _step(then: ModelSeries, now: ModelSeries, seconds: float) -> VersionSignals
         latency=_added(then, now, HistogramName.LATENCY),
         queue=_added(then, now, HistogramName.QUEUE),
         queue_delay_s=now.value(Gauge.QUEUE_DELAY, 0.0),
+        routed=grown(Counter.ROUTED),
     )
 
 

@@ -59,15 +59,15 @@ class LoadedRevisions:
 
     def steps(self, name: str) -> dict[int, dict[str, int]]:
         """Return the versions of an ensemble that servers have loaded, each with the versions of its steps."""
-        found: dict[int, dict[str, int]] = {}
+        pins_of: dict[int, dict[str, int]] = {}
         for repository in self.repositories.values():
             model = _named(repository, name)
             if model is not None:
                 names = {one.name: one.declared_name for one in repository.models}
                 for version in model.versions:
                     steps = model.steps_of(version).items()
-                    found[version] = {names.get(step, step): at for step, at in steps}
-        return found
+                    pins_of[version] = {names.get(step, step): at for step, at in steps}
+        return pins_of
 
     def is_ready(self, name: str, version: int) -> bool:
         """Return whether some server answers with this version."""

@@ -23,7 +23,8 @@ class MemberRollout:
     `stable` is the declared one before any is stable. `state` and `action` are the machine's. `recorded`: the names
     under which specs of an ensemble's revisions are recorded, which are those without the versions of its steps.
     `undivided`: the servers that do not divide requests as desired yet. Nothing else changes there before: an agent
-    waits until a version is idle before it unloads it, and files come slowly.
+    waits until a version is idle before it unloads it, and files come slowly. `traffic`: the candidate's share of the
+    requests without a version, as measured in the present step.
     """
 
     declared: Member
@@ -33,6 +34,7 @@ class MemberRollout:
     action: Action
     recorded: Mapping[str, str] = field(default_factory=dict)
     undivided: frozenset[str] = frozenset()
+    traffic: float | None = None
 
     @property
     def settings(self) -> Rollout | None:

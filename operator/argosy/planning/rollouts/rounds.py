@@ -37,10 +37,14 @@ class RolloutMemory:
 
 @dataclass(frozen=True, slots=True)
 class Evidenced:
-    """What the analysis of a member's present step says: its verdict, and the requests that the candidate answered."""
+    """What the analysis of a member's present step says: its verdict, and the requests that the candidate answered.
+
+    `traffic`: the candidate's share of the requests without a version; None if none was measured.
+    """
 
     verdict: Verdict | None = None
     requests: int = 0
+    traffic: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,9 @@ class _Round:
         state, action = advance(self._state, self._member.spec.rollout, self._inputs(evidenced, now))
         stable, candidate = self._spec(state.stable), self._candidate(state)
         undivided = self._loaded.undivided(self._member.name, action.weights)
-        return MemberRollout(self._resource, stable, candidate, state, action, self._names(), undivided)
+        return MemberRollout(
+            self._resource, stable, candidate, state, action, self._names(), undivided, evidenced.traffic
+        )
 
     def recorded(self, rollout: MemberRollout) -> dict[str, Member]:
         """Return the specs that later rounds may need: those in use, and the latest."""
@@ -205,7 +211,9 @@ class _EnsembleRound(_Round):
         self._specs = dict(self._pinned)
         self._serving = facts.served
         latest = revision_of(declared.ensemble).name
-        self._known = {name: spec for name, spec in facts.specs.items() if name != latest} | {latest: declared.ensemble}
+        self._former = {name: spec for name, spec in facts.specs.items() if name != latest} | {
+            latest: declared.ensemble
+        }
         state = before.state
         lost = state is not None and state.stable is not None and state.stable.name not in self._specs
         self._state = None if lost else state
@@ -215,24 +223,24 @@ class _EnsembleRound(_Round):
         cls, ensemble: Ensemble, steps: StepVersions, before: RolloutMemory, loaded: LoadedRevisions
     ) -> "_EnsembleRound | None":
         """Return the round of an ensemble; None where a step has no version."""
-        known = {name: spec for name, spec in before.revisions.items() if isinstance(spec, Ensemble)}
+        specs = {name: spec for name, spec in before.revisions.items() if isinstance(spec, Ensemble)}
         last = before.last.name if before.last is not None else ""
-        facts = EnsembleFacts(before.state, known, last, loaded.steps(ensemble.name))
+        facts = EnsembleFacts(before.state, specs, last, loaded.steps(ensemble.name))
         declared = steps.declared(ensemble, facts)
         return cls(declared, facts, before, loaded) if declared is not None else None
 
     def recorded(self, rollout: MemberRollout) -> dict[str, Member]:
         """Return the declared specs that later rounds may need, by the names of their revisions without steps."""
-        latest = set(list(self._known)[-1 - self._resource.spec.revision_history_limit :])
-        return {name: spec for name, spec in self._known.items() if name in rollout.in_use | latest}
+        latest = set(list(self._former)[-1 - self._resource.spec.revision_history_limit :])
+        return {name: spec for name, spec in self._former.items() if name in rollout.in_use | latest}
 
     def _names(self) -> dict[str, str]:
         return {
             name: base
             for name, spec in self._pinned.items()
-            for base, known in self._known.items()
-            if {step.model for step in known.spec.steps} == spec.pins.keys()
-            and revision_of(known, spec.pins).name == name
+            for base, former in self._former.items()
+            if {step.model for step in former.spec.steps} == spec.pins.keys()
+            and revision_of(former, spec.pins).name == name
         }
 
     def _revisions(self) -> list[Revision]:

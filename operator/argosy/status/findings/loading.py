@@ -21,7 +21,8 @@ MOST_DIGESTS = 10
 class Loading:
     """The states of one model. `servers`: those that should have the `declared` versions. `reported`: the states by
     server, including servers that the model leaves. `outdated`: servers with another revision than the declared one.
-    `notes`: what each server waits for. `served_name`: the model's name for clients.
+    `notes`: what each server waits for. `served_name`: the model's name for clients. In a rollout: `tried` are versions
+    that servers should have in addition, and `traffic` the percentage of requests that each version was sent.
     """
 
     model: str
@@ -32,6 +33,8 @@ class Loading:
     notes: Mapping[str, Note] = field(default_factory=dict)
     outdated: frozenset[str] = frozenset()
     served_name: str = ""
+    tried: frozenset[int] = frozenset()
+    traffic: Mapping[int, int] | None = None
 
     @classmethod
     def of(
@@ -105,6 +108,8 @@ class Loading:
         Those in `pinned` may stay, and all where the model `retains` versions, unless they are above the declared ones:
         such a version would answer the requests that name none.
         """
+        if self.traffic is not None:
+            return ""  # the rollout has its own finding
         most = max(self.declared, default=0)
         stay = {version for version in self._present() if version < most and (retains or version in pinned)}
         leftovers = sorted(self._present() - self.declared - stay)
@@ -163,6 +168,8 @@ class Loading:
         """Return the percentage of reached servers per version: a request that names none is answered by the highest
         ready one.
         """
+        if self.traffic is not None:
+            return dict(self.traffic) if any(map(self._is_reached, self.reported)) else {}
         serving = [
             [entry.version for entry in entries if entry.state is LoadState.READY]
             for server, entries in self.reported.items()
@@ -213,10 +220,10 @@ class Loading:
         return f"{server}: {message}" if message else f"waiting for {server}"
 
     def _version(self, number: int, shares: Mapping[int, int]) -> VersionStatus:
-        is_declared = number in self.declared
+        is_declared = number in self.declared | self.tried
         old = sum(_is_ready(entries, number) for entries in self.reported.values())
         # a server that lacks another declared version is outdated as a whole, and has this one all the same
-        have = self._has if len(self.declared) == 1 else self._says
+        have = self._has if self.declared == {number} else self._says
         ready = sum(have(name, number) and self._is_reached(name) for name in self.servers) if is_declared else old
         failures = self._failures({number}) if is_declared else {}
         return VersionStatus(

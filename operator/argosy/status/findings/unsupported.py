@@ -6,11 +6,14 @@ For settings that only one of the runtimes supports, the pool's runtime decides.
 from collections.abc import Callable, Iterable, Mapping
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
-from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
+from argosy.planning.rollouts.member import is_staged
 
-_ROLLOUT = "a new version takes all traffic once it is loaded, without shadow, steps, analysis or pause"
+_ROLLOUT = (
+    "a new version takes all traffic once it is loaded, without shadow, steps, analysis or pause, of a model with "
+    "variants and on NVIDIA's server"
+)
 _CHAT = "only the bundled server makes a pipeline a chat model of OpenAI's API"
 _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] = {
     "spec.rateLimiter": (
@@ -18,7 +21,10 @@ _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] 
         "instances run whenever they are free: only NVIDIA's server limits them, and with the pool's spec.rateLimit",
     ),
     "spec.chat": (lambda model, pool: model.spec.chat is not None and not _is_bundled(pool), _CHAT),
-    "spec.rollout": (lambda model, _: _asks_for_steps(model.spec.rollout), _ROLLOUT),
+    "spec.rollout": (
+        lambda model, pool: is_staged(model.spec.rollout) and bool(model.spec.variants or not _is_bundled(pool)),
+        _ROLLOUT,
+    ),
 }
 _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
     "spec.maxInflightRequests": (
@@ -26,7 +32,10 @@ _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
         "the bundled server sets no bound; requests go on to a step as they come",
     ),
     "spec.chat": (lambda ensemble, pool: ensemble.spec.chat is not None and not _is_bundled(pool), _CHAT),
-    "spec.rollout": (lambda ensemble, _: ensemble.spec.rollout is not None, _ROLLOUT),
+    "spec.rollout": (
+        lambda ensemble, pool: is_staged(ensemble.spec.rollout) and not _is_bundled(pool),
+        _ROLLOUT,
+    ),
 }
 _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
     "spec.packing.consolidate": (
@@ -76,11 +85,6 @@ def unused_ensemble_settings(ensemble: Ensemble, pool: ServingPool) -> str:
 def unused_pool_settings(pool: ServingPool) -> str:
     """Return what of the pool's spec has no effect, in words; empty if all has."""
     return "; ".join(f"{field}: {says}" for field, (is_set, says) in _POOL.items() if is_set(pool))
-
-
-def _asks_for_steps(rollout: Rollout | None) -> bool:
-    """Return whether more than a strategy is asked for."""
-    return rollout is not None and bool(rollout.model_fields_set - {"strategy"})
 
 
 def _is_bundled(pool: ServingPool) -> bool:
