@@ -11,8 +11,7 @@ from argosy_runtime.errors import unavailable
 from argosy_runtime.modelconfig import check_steps
 
 from .records import ModelRecord
-from .serving.divided import DividedModel
-from .serving.ensemble import StepModel
+from .serving.ensemble import DividedModel, StepModel
 from .serving.version import ServedVersion
 
 _log = logging.getLogger("argosy.repository")

@@ -1,6 +1,8 @@
 """One version of an ensemble in service: its requests are requests to other models of the server."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.ensembles import EnsembleRunner
@@ -11,9 +13,58 @@ from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .delegating import CompositeVersion
-from .divided import DividedModel
 from .reshaping import OutputShapes
 from .version import Destination, ServedVersion
+
+Choose = Callable[[InferRequest], Destination | None]
+
+
+class DividedModel:
+    """The versions that share the requests of a step that names none: those that fit the ensemble, `main` among them.
+
+    The ensemble is compiled for `main`, which is alike in all that matters to it. `choose` returns the destination of a
+    request, None where no version takes it.
+    """
+
+    def __init__(self, main: ServedVersion, versions: Mapping[int, ServedVersion], choose: Choose) -> None:
+        self.main = main
+        self.versions = tuple(versions.values())
+        self._choose = choose
+
+    @property
+    def config(self) -> ModelConfig:
+        """Configuration of the version that the ensemble is compiled for."""
+        return self.main.config
+
+    @property
+    def ready(self) -> bool:
+        """True if any of its versions can answer."""
+        return any(version.ready for version in self.versions)
+
+    @property
+    def takes_batches(self) -> bool:
+        """True if any of its versions can take requests now."""
+        return any(version.ready and version.takes_batches for version in self.versions)
+
+    @property
+    def asleep(self) -> bool:
+        """True if a request must wake all of its versions."""
+        return all(version.asleep for version in self.versions)
+
+    @property
+    def problem(self) -> str:
+        """Reason why none of its versions can answer, "" if one can."""
+        return "" if self.ready else self.main.problem
+
+    @property
+    def caution(self) -> str:
+        """Reason why the version with the highest weight may not be able to answer for long."""
+        return self.main.caution
+
+    def destination(self, request: InferRequest) -> Destination:
+        """Return what a request of an ensemble is sent to, for all steps of this model."""
+        return self._choose(request) or self.main
+
 
 StepModel = ServedVersion | DividedModel
 """What the requests of a step are sent to."""
