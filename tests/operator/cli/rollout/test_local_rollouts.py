@@ -30,10 +30,9 @@ def folder(tmp_path: Path) -> StateFolder:
 @pytest.fixture
 def running(folder: StateFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[StateFolder]:
     """Yield the folder, locked as by a running `argosy up` that reads each request at once."""
-    writing = local.annotate
 
-    def annotate(into: StateFolder, identity: str, annotation: str, value: str | None) -> None:
-        writing(into, identity, annotation, value)
+    def followed(into: StateFolder, identity: str, annotation: str, value: str | None) -> None:
+        annotate(into, identity, annotation, value)
         status = into.read_status()
         assert status is not None
         for document in status["resources"]:
@@ -41,7 +40,7 @@ def running(folder: StateFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[St
                 document["metadata"]["annotations"][annotation] = value
         into.write_status(status)
 
-    monkeypatch.setattr(local, "annotate", annotate)
+    monkeypatch.setattr(local, "annotate", followed)
     with folder.locked():
         yield folder
 
