@@ -7,6 +7,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 
 RETAINED = 100
 """Bundles of one pool that stay. A fleet of a thousand models has about a hundred KiB in each."""
+SELDOM = timedelta(seconds=10)
+"""The least time between two bundles that differ in statuses alone."""
 SUFFIX = ".json.gz"
 Record = Callable[[str, FleetSnapshot, datetime, timedelta, Outcome | Exception], None]
 """Receives the name of what a round was about, what it saw, its time and period of draining, and how it ended."""
@@ -33,16 +36,17 @@ class BundleFolder:
 
     def __init__(self, root: Path, release: str, retained: int = RETAINED) -> None:
         self._root, self._release, self._retained = root, release, retained
-        self._last: dict[str, str] = {}
+        self._last: dict[str, _Written] = {}
         self._writing = threading.Lock()
         self._error = ""
 
     def record(
         self, name: str, snapshot: FleetSnapshot, now: datetime, drain_period: timedelta, result: Outcome | Exception
     ) -> None:
-        """Write the bundle of a round of `name`, unless it decided the same as the round before.
+        """Write the bundle of a round of `name`, if it decided otherwise than the one that was written last.
 
-        A folder that cannot be written, and a round that cannot be encoded, are logged: the round goes on.
+        Where only statuses differ, as measurements do all the time, `SELDOM` passes between two bundles. A folder that
+        cannot be written, and a round that cannot be encoded, are logged: the round goes on.
         """
         try:
             document = bundle_document(self._release, snapshot, now, drain_period, result)
@@ -55,9 +59,10 @@ class BundleFolder:
                 log.warning("%s: the bundle of a round cannot be written: %s", self._root, error, exc_info=True)
 
     def _write(self, name: str, document: dict[str, Any], now: datetime) -> None:
-        decided = json.dumps([document["decisions"], document["error"]], sort_keys=True)
-        digest = hashlib.sha256(decided.encode()).hexdigest()
-        if self._last.get(name) == digest:
+        decisions = document["decisions"] or {}
+        carried_out = {field: value for field, value in decisions.items() if field != "statuses"}
+        written = _Written(_digest([carried_out, document["error"]]), _digest(decisions), now)
+        if (last := self._last.get(name)) is not None and not written.differs_from(last):
             return
         prefix = _UNSAFE.sub("_", name)
         path = self._root / f"{prefix}-{now.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}{SUFFIX}"
@@ -65,9 +70,28 @@ class BundleFolder:
         unfinished = path.with_name(f".{path.name}")
         unfinished.write_bytes(gzip.compress(json.dumps(document, sort_keys=True).encode(), mtime=0))
         unfinished.replace(path)
-        self._last[name] = digest
+        self._last[name] = written
         for old in sorted(self._root.glob(f"{prefix}-[0-9]*{SUFFIX}"))[: -self._retained]:
             old.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A bundle that was written: digests of what was to be carried out and of all decisions, and the round's time."""
+
+    carried_out: str
+    decided: str
+    at: datetime
+
+    def differs_from(self, other: "_Written") -> bool:
+        """Return whether it is worth a bundle after the other one."""
+        if self.carried_out != other.carried_out:
+            return True
+        return self.decided != other.decided and abs(self.at - other.at) >= SELDOM
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def not_recorded(*_: object) -> None:

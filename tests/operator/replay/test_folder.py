@@ -3,6 +3,7 @@
 import gzip
 import json
 import logging
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -35,6 +36,17 @@ def test_a_round_is_written_once_it_decides_otherwise(tmp_path: Path) -> None:
     assert bundle.release == "0.1.0"
     assert bundle.now == START + timedelta(seconds=2)
     assert [resource.name for resource in bundle.snapshot.resources] == ["p", "a"]
+
+
+def test_measurements_alone_are_written_seldom(tmp_path: Path) -> None:
+    folder = BundleFolder(tmp_path, "0.1.0")
+    snapshot = FleetSnapshot((pool(), model("a")), (gpu_node("n", 2),))
+    outcome = reconcile(snapshot, START, DRAIN)
+    for second in range(25):
+        statuses = {name: status.model_copy(update={"replicas": second}) for name, status in outcome.statuses.items()}
+        now = START + timedelta(seconds=second)
+        folder.record("default/p", snapshot, now, DRAIN, replace(outcome, statuses=statuses))
+    assert [path.name.partition("T")[2][:6] for path in sorted(tmp_path.iterdir())] == ["000000", "000010", "000020"]
 
 
 def test_the_newest_stay(tmp_path: Path) -> None:
