@@ -62,6 +62,11 @@ class RenderedKeys:
     served_names: Mapping[str, str] = field(default_factory=dict)
     runtime: RuntimeName = RuntimeName.ARGOSY
 
+    @property
+    def versions_differ(self) -> bool:
+        """Whether the server reads configurations of versions, which NVIDIA's does not."""
+        return self.runtime is RuntimeName.ARGOSY
+
     def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> RevisionKeys:
         """Return the keys of a model that is placed there."""
         return _model_keys(Alike(model), local_devices(placement, server, self.runtime))

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import RuntimeName
@@ -20,7 +22,7 @@ from argosy.render.config.traffic_config import set_traffic, traffic_of, with_tr
 from argosy.render.config.version_texts import version_texts
 from argosy.render.keys import Alike
 from argosy.render.version_configs import rendered_versions
-from argosy_agent.contract import RenderedModel, RenderedRepository, in_load_order
+from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource, in_load_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def _server(
     models = tuple(
         _as_loaded(loaded[name], traffic[name])
         if name in step.as_loaded
-        else _model(revision, members, placed, traffic[name], loaded.get(name), runtime)
+        else _model(revision, members, placed.get(name, Devices(runtime=runtime)), traffic[name], loaded.get(name))
         for name, revision in step.revisions.items()
     )
     # a name that clients ask for is free for another resource before what had it is gone from here
@@ -71,47 +73,58 @@ def _as_loaded(model: RenderedModel, traffic: str) -> RenderedModel:
 
 
 def _model(
-    revision: ModelRevision,
-    members: Members,
-    placed: Mapping[str, Devices],
-    traffic: str,
-    loaded: RenderedModel | None,
-    runtime: RuntimeName,
+    revision: ModelRevision, members: Members, devices: Devices, traffic: str, loaded: RenderedModel | None
 ) -> RenderedModel:
     names = members.served_names
-    names_of_steps = tuple((step, names.get(step, step)) for step in sorted(revision.steps))
-    texts: Mapping[str, str] = {}
-    if revision.steps:
-        pins = tuple(sorted(revision.steps.items()))
-        versions = tuple(sorted(revision.versions))
-        text = _ensemble_text(Alike(members.ensembles[revision.name]), pins, names_of_steps, versions, traffic)
-    else:
-        model, devices = members.models[revision.name], placed[revision.name]
-        text = _model_text(Alike(model), devices, tuple(sorted(revision.versions)), traffic)
-        texts = version_texts(model, devices)
+    sources = rendered_versions(revision, members, devices, loaded)
     steps = {names.get(step, step): version for step, version in revision.steps.items()}
     served = names.get(revision.name, revision.name)
     resource = revision.name if served != revision.name else ""
     return RenderedModel(
         served,
-        text,
-        rendered_versions(revision, members, loaded, runtime),
+        _folder_text(revision, sources, members, devices, traffic),
+        sources,
         steps,
         revision.gpus,
         revision.reload_key,
         resource,
         revision.config_key,
         revision.instances,
-        texts,
+        {} if revision.steps else version_texts(members.models[revision.name], devices),
         isinstance(members.ensembles.get(revision.name), RoutedModel) and bool(revision.steps),
         _base(members, revision.name),
     )
+
+
+def _folder_text(
+    revision: ModelRevision,
+    sources: Mapping[int, VersionSource],
+    members: Members,
+    devices: Devices,
+    traffic: str,
+) -> str:
+    """Return the text of config.pbtxt: where each version has its own, only which there are, and their traffic."""
+    names, versions = members.served_names, tuple(sorted(revision.versions))
+    if versions and all(source.own is not None for source in sources.values()):
+        return _deciding_text(names.get(revision.name, revision.name), versions, traffic)
+    if revision.steps:
+        names_of_steps = tuple((step, names.get(step, step)) for step in sorted(revision.steps))
+        pins = tuple(sorted(revision.steps.items()))
+        return _ensemble_text(Alike(members.ensembles[revision.name]), pins, names_of_steps, versions, traffic)
+    return _model_text(Alike(members.models[revision.name]), devices, versions, traffic)
 
 
 def _base(members: Members, name: str) -> str:
     """Return what clients call the base model of an adapter; empty for any other model."""
     model = members.models.get(name)
     return model.base_served_name if isinstance(model, AdapterModel) else ""
+
+
+@lru_cache(maxsize=4096)
+def _deciding_text(name: str, versions: tuple[int, ...], traffic: str) -> str:
+    config = ModelConfig(name=name, version_policy=specific(versions))
+    set_traffic(config, traffic)
+    return config_text(config)
 
 
 @lru_cache(maxsize=4096)

@@ -25,7 +25,7 @@ from argosy.render.config.model_config import Devices, config_text, model_config
 from argosy.render.config.traffic_config import longest_traffic, set_traffic
 from argosy.render.config.version_texts import version_texts
 from argosy_agent.contract import VersionSource
-from argosy_agent.contract.sizes import config_bytes, entry_bytes, texts_bytes
+from argosy_agent.contract.sizes import OWN_BYTES, config_bytes, entry_bytes, own_bytes, texts_bytes
 
 Member = TypeVar("Member", InferenceModel, Ensemble)
 
@@ -40,21 +40,44 @@ _BATCHING = 64
 """What a window and a largest batch may add to a config that says less of them."""
 _ALTERNATIVES = 32
 """What a document has in addition of a model whose steps are alternatives."""
+_DECIDING = OWN_BYTES + 96
+"""What is more where each version has a configuration of its own, and the folder's says which there are."""
 _DECIDED = frozenset({"replicas", "min_replicas", "instances", "batching"})
 _DECIDED_OF_BATCHING = frozenset({"max_queue_delay_microseconds", "preferred_batch_sizes"})
 
 
 def document_sizes(members: Members) -> dict[str, DocumentSize]:
-    """Return what each model and ensemble takes of its server's documents, by name."""
-    names, files = members.served_names, members.engines.files
-    sizes = {
-        name: _with_engines(model, files[name].values()) if name in files else _model_size(SizeKey.of(model))
-        for name, model in members.models.items()
+    """Return what each model and ensemble takes of its server's documents, by name; of one that is served in two
+    revisions, whichever of them is the folder's.
+    """
+    every: list[InferenceModel | Ensemble] = [*members.models.values(), *members.ensembles.values()]
+    return {
+        acted_upon.name: _either([_size_of(spec, members) for spec in _specs(acted_upon, members)])
+        for acted_upon in every
     }
-    for name, ensemble in members.ensembles.items():
-        steps = tuple(sorted({(step.model, names.get(step.model, step.model)) for step in ensemble.spec.steps}))
-        sizes[name] = _ensemble_size(SizeKey.of(ensemble), steps)
-    return sizes
+
+
+def _specs(acted_upon: InferenceModel | Ensemble, members: Members) -> list[InferenceModel | Ensemble]:
+    """Return the specs of a member's revisions, that which is acted upon first."""
+    rollout = members.rollouts.get(acted_upon.name)
+    others = rollout.specs.values() if rollout is not None else ()
+    return [acted_upon, *(spec for spec in others if spec.spec is not acted_upon.spec)]
+
+
+def _size_of(member: InferenceModel | Ensemble, members: Members) -> DocumentSize:
+    names, files = members.served_names, members.engines.files.get(member.name)
+    if isinstance(member, InferenceModel):
+        return _model_size(SizeKey.of(member)) if files is None else _with_engines(member, files.values())
+    steps = tuple(sorted({(step.model, names.get(step.model, step.model)) for step in member.spec.steps}))
+    return _ensemble_size(SizeKey.of(member), steps)
+
+
+def _either(sizes: list[DocumentSize]) -> DocumentSize:
+    """Return the size of any of these revisions with any other one next to it."""
+    if len(sizes) == 1:
+        return sizes[0]
+    further = max(size.further for size in sizes)
+    return DocumentSize(max(size.declared for size in sizes), min(size.versions for size in sizes), further)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +122,9 @@ def _size(model: InferenceModel, sources: dict[int, VersionSource]) -> DocumentS
     config, served = _longest_config(SizeKey.of(model), gpus), model.served_name
     resource = model.name if served != model.name else ""
     sizes = [
-        entry_bytes(served, resource, config, sources, gpus=gpus, more_versions=more) + _LISTED_VERSION * more
+        entry_bytes(served, resource, config, sources, gpus=gpus, more_versions=more)
+        + _deciding(model)
+        + (_LISTED_VERSION + own_bytes(config)) * more
         for more in (0, 1)
     ]
     return DocumentSize(sizes[0], len(sources), sizes[1] - sizes[0])
@@ -125,6 +150,11 @@ def _text(config: ModelConfig, traffic: str) -> str:
     return config_text(config)
 
 
+def _deciding(resource: InferenceModel | Ensemble) -> int:
+    """Return what is more of a member whose candidate was promoted: that keeps its configuration in its own folder."""
+    return _DECIDING if resource.spec.rollout is not None else 0
+
+
 def _versions(model: InferenceModel) -> tuple[int, ...]:
     """Return as many versions as are declared, one of them with the most digits: an engine's path has it, too."""
     return (*model.spec.declared_versions[1:], _VERSION)
@@ -138,5 +168,12 @@ def _ensemble_size(ensemble: SizeKey[Ensemble], served_names: tuple[tuple[str, s
     declared = resource.name if served != resource.name else ""
     versions = {resource.spec.version: VersionSource()}
     own = _ALTERNATIVES if isinstance(resource, RoutedModel) else 0
-    text = _text(config, longest_traffic(resource.spec.rollout))
-    return DocumentSize(entry_bytes(served, declared, config_bytes(text), versions, steps) + own)
+    text = config_bytes(_text(config, longest_traffic(resource.spec.rollout)))
+    sizes = [
+        entry_bytes(served, declared, text, versions, steps, more_versions=more)
+        + own
+        + _deciding(resource)
+        + (_LISTED_VERSION + own_bytes(text, steps)) * more
+        for more in (0, 1)
+    ]
+    return DocumentSize(sizes[0], 1, sizes[1] - sizes[0])

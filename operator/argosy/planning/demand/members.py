@@ -96,6 +96,14 @@ class Members:
         sources = {version: source for spec in specs for version, source in declared_sources(spec, engines).items()}
         return {version: source for version, source in sources.items() if version in rollout.action.keep}
 
+    def spec_of(self, name: str, version: int) -> InferenceModel | None:
+        """Return the model with the spec that a version is served by; None where that is not known."""
+        model, rollout = self.models.get(name), self.rollouts.get(name)
+        if model is not None and version in model.spec.declared_versions:
+            return model
+        spec = rollout.specs.get(version) if rollout is not None else None
+        return spec if isinstance(spec, InferenceModel) else None
+
     def declares(self, name: str) -> bool:
         """Return whether something of this name is asked of the pool, well or not."""
         return name in self.models or name in self.ensembles or name in self.broken

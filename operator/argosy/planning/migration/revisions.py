@@ -11,6 +11,18 @@ from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSour
 from argosy_agent.contract.sizes import config_bytes, texts_bytes
 
 
+class RevisionKeys(NamedTuple):
+    """The keys of a revision; `reload` leaves out of `config` what a server changes in place."""
+
+    config: str
+    reload: str
+
+    def is_like(self, other: "RevisionKeys") -> bool:
+        """Return whether a server comes from one to the other without a reload."""
+        same = self.config == other.config or self.reload == other.reload
+        return same and bool(self.config or self.reload)
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRevision:
     """One folder of a server's model repository.
@@ -18,8 +30,8 @@ class ModelRevision:
     `gpus` are indexes among the server's own GPUs, from 0; none is its CPU. `instances`: how many run on each device, 0
     where that is unknown. Two revisions with one `config_key` have one configuration; of two on the same GPUs with one
     `reload_key` a server comes from one to the other in place, but for versions whose files differ. `steps` are an
-    ensemble's models, with their versions; a version with a configuration of its own, which is another revision of the
-    ensemble, has its own steps. `config_bytes`: of what is loaded, the size of its text as JSON.
+    ensemble's models, with their versions. The keys and steps are those of versions without a configuration of their
+    own, which has its own ones, and no text here. `config_bytes`: of what is loaded, the size of its texts as JSON.
     """
 
     name: str
@@ -31,8 +43,18 @@ class ModelRevision:
     instances: int = 0
     config_bytes: int = 0
 
+    @property
+    def keys(self) -> RevisionKeys:
+        """The keys of versions without a configuration of their own."""
+        return RevisionKeys(self.config_key, self.reload_key)
+
+    def keys_of(self, version: int) -> RevisionKeys:
+        """Return the keys of what a version is configured by."""
+        own = self.versions[version].own
+        return self.keys if own is None else RevisionKeys(own.config_key, own.reload_key)
+
     def steps_of(self, version: int) -> Mapping[str, int]:
-        """Return the models, with their versions, that a version of an ensemble runs."""
+        """Return the models that a version runs, with their versions."""
         own = self.versions[version].own
         return self.steps if own is None else own.steps
 
@@ -47,14 +69,14 @@ class ModelRevision:
         return frozenset(name for name, _ in self.runs)
 
     def serves(self, declared: "ModelRevision") -> bool:
-        """Return whether a server with this revision serves what is declared. A model may have other versions in
-        addition.
-        """
-        if any(source.own for source in declared.versions.values()):
-            return all(self._has_own(version, source) for version, source in declared.versions.items())
-        if (self.config_key, dict(self.steps)) != (declared.config_key, dict(declared.steps)):
-            return False
-        return self._has_files(declared)
+        """Return whether a server with this revision serves what is declared. It may have further versions."""
+        if not declared.versions:
+            return (self.config_key, dict(self.steps)) == (declared.config_key, dict(declared.steps))
+        return self._has_files(declared) and all(
+            self.keys_of(version).config == declared.keys_of(version).config
+            and dict(self.steps_of(version)) == dict(declared.steps_of(version))
+            for version in declared.versions
+        )
 
     def serves_but_for_amounts(self, declared: "ModelRevision") -> bool:
         """Return whether it serves what is declared, except for instances and batching."""
@@ -62,16 +84,7 @@ class ModelRevision:
 
     def _has_files(self, declared: "ModelRevision") -> bool:
         files = {version: source.files for version, source in self.versions.items()}
-        desired = {version: source.files for version, source in declared.versions.items()}
-        return files == desired if declared.steps else desired.items() <= files.items()
-
-    def _has_own(self, version: int, source: VersionSource) -> bool:
-        """Return whether it has this version in the same configuration, be it its own or that of all versions."""
-        if version not in self.versions or self.versions[version].files != source.files:
-            return False
-        own = self.versions[version].own
-        key = self.config_key if own is None else own.config_key
-        return source.own is not None and key == source.own.config_key
+        return {version: source.files for version, source in declared.versions.items()}.items() <= files.items()
 
     def sources(self, instances: int) -> dict[int, VersionSource]:
         """Return its versions, each with the memory of this number of instances."""
@@ -83,19 +96,24 @@ class ModelRevision:
         """Return whether a server with the former revision comes to this one without reloading the versions that it
         has.
         """
-        alike = self.config_key == former.config_key or self.reload_key == former.reload_key
-        return alike and bool(self.config_key or self.reload_key) and self.gpus == former.gpus
+        common = self.versions.keys() & former.versions.keys()
+        pairs = [(self.keys_of(version), former.keys_of(version)) for version in common]
+        return self.gpus == former.gpus and all(mine.is_like(its) for mine, its in pairs or [(self.keys, former.keys)])
 
-
-class RevisionKeys(NamedTuple):
-    """The keys of a revision; `reload` leaves out of `config` what a server changes in place."""
-
-    config: str
-    reload: str
+    def retains(self, former: "ModelRevision", version: int) -> bool:
+        """Return whether a version of the former revision stays loaded as it is, or changes in place."""
+        if version not in self.versions or version not in former.versions or self.gpus != former.gpus:
+            return False
+        same_files = self.versions[version].files == former.versions[version].files
+        return same_files and self.keys_of(version).is_like(former.keys_of(version))
 
 
 class ReloadKeys(Protocol):
     """Keys that distinguish the revisions of a model, and those that need a reload. The renderer implements it."""
+
+    @property
+    def versions_differ(self) -> bool:
+        """Whether the pool's servers take versions with configurations of their own."""
 
     def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> RevisionKeys:
         """Return the keys of a model that is placed there."""
@@ -115,27 +133,23 @@ def _revisions(repository: RenderedRepository) -> dict[str, ModelRevision]:
 
 
 def _revision(model: RenderedModel, declared: Mapping[str, str]) -> ModelRevision:
-    """Return a rendered model without its text, by the names that resources have."""
-    steps = _by_resource(model.steps, declared)
-    versions = {version: _with_own(source, declared) for version, source in model.versions.items()}
+    """Return a rendered model without its texts, by the names that resources have."""
+    steps = {declared.get(step, step): version for step, version in model.steps.items()}
+    own_texts = (source.own.text for source in model.versions.values() if source.own is not None)
     return ModelRevision(
         model.declared_name,
-        versions,
+        {version: _without_text(source, declared) for version, source in model.versions.items()},
         model.gpus,
         model.reload_key,
         steps,
         model.config_key,
         model.instances,
-        config_bytes(model.config_text) + texts_bytes(model.texts),
+        config_bytes(model.config_text) + texts_bytes(model.texts) + sum(map(config_bytes, own_texts)),
     )
 
 
-def _with_own(source: VersionSource, declared: Mapping[str, str]) -> VersionSource:
-    """Return a version without the text of its own configuration, with steps by the names that resources have."""
+def _without_text(source: VersionSource, declared: Mapping[str, str]) -> VersionSource:
     if source.own is None:
         return source
-    return replace(source, own=replace(source.own, text="", steps=_by_resource(source.own.steps, declared)))
-
-
-def _by_resource(steps: Mapping[str, int], declared: Mapping[str, str]) -> dict[str, int]:
-    return {declared.get(step, step): version for step, version in steps.items()}
+    steps = {declared.get(step, step): version for step, version in source.own.steps.items()}
+    return replace(source, own=replace(source.own, text="", steps=steps))

@@ -15,6 +15,7 @@ from argosy.planning.migration.bindings import Binding, PlannedBindings
 from argosy.planning.migration.ensemble_versions import declared_ensemble, ensemble_target, serves, versions_run
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.revisions import ModelRevision, ReloadKeys
+from argosy.planning.migration.version_configs import with_own_configs
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.planning.rollouts.member import MemberRollout
 from argosy.planning.variants import shares_server
@@ -174,7 +175,12 @@ def _model(
     rollout = members.rollouts.get(model.name) if not alone else None
     tried = {} if rollout is None else members.candidate_sources(placement, server.node)
     others = _versions(model, declared, server.name, pinned, observed, placement.instances, rollout, tried)
-    return _placed(model, placement, server, {**others, **declared}, keys)
+    target = _placed(model, placement, server, {**others, **declared}, keys)
+    if not keys.versions_differ:
+        return target
+    specs = {version: members.spec_of(model.name, version) for version in target.versions}
+    specified = {version: keys.of_model(spec, placement, server) for version, spec in specs.items() if spec is not None}
+    return with_own_configs(target, observed.loaded_on(server.name).get(model.name), specified)
 
 
 def _versions(

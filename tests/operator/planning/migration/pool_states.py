@@ -22,6 +22,8 @@ from argosy_agent.contract import LoadedModel, LoadState
 class FakeReloadKeys:
     """Keys for tests: a model's by what its spec says of how it runs, an ensemble's by its graph."""
 
+    versions_differ = True
+
     def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> RevisionKeys:
         """Return the keys of a model that is placed there."""
         spec, sits = model.spec, [server.gpus.index(gpu) for gpu in placement.gpus]

@@ -78,10 +78,15 @@ def test_of_a_new_version_only_that_one_comes() -> None:
     )
 
 
-def test_another_configuration_loads_every_version_again() -> None:
-    """Version 1 stays until 2 is ready, and so it is there twice for a while."""
+def test_a_new_version_with_another_configuration_leaves_the_other_one_as_it_is() -> None:
+    """Version 1 has the configuration that it was loaded with."""
     change = only(changes(2, running(PLAN, [model("m")]), maxBatchSize=8))
-    assert (change.coming.memory, change.before) == (40 * GIB, Occupant("m", (1,), 20 * GIB))
+    assert (change.coming.memory, change.before) == (20 * GIB, Occupant("m", (1,), 20 * GIB))
+
+
+def test_another_configuration_of_a_version_loads_it_again() -> None:
+    change = only(changes(1, running(PLAN, [model("m")]), maxBatchSize=8))
+    assert (change.coming.memory, change.before) == (20 * GIB, Occupant("m", (1,), 20 * GIB))
 
 
 def test_a_revision_without_keys_is_reloaded() -> None:

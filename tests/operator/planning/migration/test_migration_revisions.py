@@ -11,7 +11,7 @@ from argosy.api import Ensemble, InferenceModel
 from argosy.api.servingpool import RuntimeName
 from argosy.planning.migration.revisions import ModelRevision, ReloadKeys, RevisionKeys
 from argosy.render.keys import RenderedKeys
-from argosy_agent.contract import VersionSource
+from argosy_agent.contract import VersionConfig, VersionSource
 
 ONE, TWO = VersionSource("s3://b/m/1"), VersionSource("s3://b/m/2")
 DECLARED = ModelRevision("m", {1: ONE}, config_key="k")
@@ -34,11 +34,45 @@ def test_a_server_serves_what_is_declared(loaded: ModelRevision, serves: bool) -
     assert loaded.serves(DECLARED) is serves
 
 
-def test_an_ensemble_has_one_version_and_its_steps() -> None:
+def test_an_ensemble_serves_with_the_steps_that_are_declared() -> None:
     declared = ModelRevision("e", {2: VersionSource()}, steps={"m": 1})
     assert declared.serves(declared)
     assert not ModelRevision("e", {2: VersionSource()}, steps={"m": 2}).serves(declared)
-    assert not ModelRevision("e", {1: VersionSource(), 2: VersionSource()}, steps={"m": 1}).serves(declared)
+    assert not ModelRevision("e", {1: VersionSource()}, steps={"m": 1}).serves(declared)
+    assert ModelRevision("e", {1: VersionSource(), 2: VersionSource()}, steps={"m": 1}).serves(declared)
+
+
+def own(key: str, reload: str = "", **steps: int) -> VersionSource:
+    """Return the source of a version with a configuration of its own."""
+    return VersionSource(own=VersionConfig("", key, reload or key, steps))
+
+
+def test_a_version_serves_by_its_own_configuration() -> None:
+    declared = ModelRevision("m", {2: VersionSource()}, config_key="new", reload_key="new")
+    assert ModelRevision("m", {1: VersionSource(), 2: own("new")}, config_key="old").serves(declared)
+    assert not ModelRevision("m", {2: own("old")}, config_key="new").serves(declared)
+    pinned = ModelRevision("e", {2: own("k", x=2)}, steps={"x": 2}, config_key="k")
+    assert ModelRevision("e", {1: own("j", x=1), 2: own("k", x=2)}, steps={"x": 1}).serves(pinned)
+    assert not ModelRevision("e", {2: own("k", x=1)}, steps={"x": 2}, config_key="k").serves(pinned)
+
+
+def test_a_version_stays_loaded_while_its_configuration_does() -> None:
+    loaded = ModelRevision("m", {1: VersionSource(), 2: own("b")}, config_key="a", reload_key="a")
+    promoted = ModelRevision("m", {1: own("a"), 2: VersionSource()}, config_key="b", reload_key="b")
+    assert promoted.stays_loaded(loaded)
+    assert promoted.retains(loaded, 1)
+    assert promoted.retains(loaded, 2)
+    changed = ModelRevision("m", {1: own("a"), 2: VersionSource()}, config_key="c", reload_key="c")
+    assert not changed.stays_loaded(loaded)
+    assert (changed.retains(loaded, 1), changed.retains(loaded, 2)) == (True, False)
+    assert not changed.retains(replace(loaded, gpus=(1,)), 1)
+    assert not changed.retains(loaded, 3)
+
+
+def test_an_ensemble_runs_the_steps_of_all_its_versions() -> None:
+    revision = ModelRevision("e", {1: VersionSource(), 2: own("k", x=2, y=1)}, steps={"x": 1})
+    assert revision.runs == {("x", 1), ("x", 2), ("y", 1)}
+    assert revision.step_names == {"x", "y"}
 
 
 def model_key(keys: ReloadKeys, gpu: int = 0, **spec: Any) -> RevisionKeys:

@@ -87,12 +87,7 @@ def _opens_one_engine(model: InferenceModel) -> bool:
 
 def fresh_versions(loaded: ModelRevision, target: ModelRevision) -> dict[int, VersionSource]:
     """Return the versions that a server has to load to come from one revision to another."""
-    staying = loaded.versions if target.stays_loaded(loaded) else {}
-    return {
-        version: source
-        for version, source in target.versions.items()
-        if version not in staying or staying[version].files != source.files
-    }
+    return {version: source for version, source in target.versions.items() if not target.retains(loaded, version)}
 
 
 def _staying(loaded: ModelRevision, target: ModelRevision) -> dict[int, VersionSource]:
