@@ -9,15 +9,15 @@ from enum import StrEnum
 from argosy_runtime.errors import ServingError, invalid, not_found, unavailable
 from argosy_runtime.execution.shadow.comparing import ComparisonWork
 from argosy_runtime.messages import InferRequest
-from argosy_runtime.modelconfig.parameters.traffic import VersionTraffic
 from argosy_runtime.modelconfig.versions import number_of
 from argosy_runtime.scheduling.traffic.split import TrafficSplit
 
 from .folders.layout import ModelFolder
 from .preparing import LoadedRevision, PreparedModel
 from .serving.adapter_table import AdapterTable
-from .serving.shadowed import ShadowedVersion, follow_shadow
 from .serving.version import Destination, ServedVersion
+from .traffic.declared import NOTHING_DECLARED, DeclaredTraffic
+from .traffic.shadowed import ShadowedVersion, follow_shadow
 
 UNLOADED = "unloaded"
 """Why a version is unavailable that was taken out of service, or never got there though nothing is wrong with it."""
@@ -77,14 +77,6 @@ class VersionRecord:
         return "" if self.served is None else self.served.caution or self.without_effect
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredTraffic:
-    """The division of requests that a load or an unload declares. `number`: greater of those that came later."""
-
-    number: int
-    traffic: VersionTraffic | None
-
-
 @dataclass(slots=True)
 class ModelRecord:
     """One model that was ever loaded; `requested`: by its own name, not as a step of an ensemble.
@@ -101,7 +93,7 @@ class ModelRecord:
     versions: dict[int, VersionRecord] = field(default_factory=dict)
     answering: dict[str, ServedVersion] = field(default_factory=dict)
     split: TrafficSplit | None = None
-    declared: DeclaredTraffic = DeclaredTraffic(0, None)
+    declared: DeclaredTraffic = NOTHING_DECLARED
     shadowed: ShadowedVersion | None = None
     comparisons: ComparisonWork = field(default_factory=ComparisonWork)
     prepared: PreparedModel | None = None

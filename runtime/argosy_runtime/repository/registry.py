@@ -23,10 +23,10 @@ from .folders.overrides import OverrideStore
 from .loading import Loader, NewVersion, Slots
 from .options import RepositoryOptions
 from .preparing import Preparer
-from .records import DeclaredTraffic, ModelRecord, find_version
+from .records import ModelRecord, find_version
 from .retirement import Retirement
 from .serving.version import Destination, ServedVersion
-from .traffic import declared_traffic, undeclared
+from .traffic.declared import DeclaredTraffic, declared_traffic, undeclared
 from .work import OwnedWork
 
 _log = logging.getLogger("argosy.repository")

@@ -7,8 +7,7 @@ from argosy_runtime.execution.shadow.comparing import ComparisonWork
 from argosy_runtime.execution.shadow.mirror import Mirror
 from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.modelconfig.parameters.traffic import Shadow, VersionTraffic
-
-from .version import ServedVersion
+from argosy_runtime.repository.serving.version import ServedVersion
 
 
 class ShadowedVersion:

@@ -1,17 +1,28 @@
 """The traffic of a model's versions as its folder declares it, read before and apart from a load."""
 
+from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
 from argosy_runtime.errors import invalid
 from argosy_runtime.modelconfig import ConfigError
-from argosy_runtime.modelconfig.parameters.traffic import PARAMETER, version_traffic
-
-from .folders.layout import ModelFolder
-from .preparing import declared_config
-from .records import DeclaredTraffic
+from argosy_runtime.modelconfig.parameters.traffic import PARAMETER, VersionTraffic, version_traffic
+from argosy_runtime.repository.folders.layout import ModelFolder
+from argosy_runtime.repository.preparing import declared_config
 
 _numbers: Final = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTraffic:
+    """The division of requests that a load or an unload declares. `number`: greater of those that came later."""
+
+    number: int
+    traffic: VersionTraffic | None
+
+
+NOTHING_DECLARED: Final = DeclaredTraffic(0, None)
+"""The division of a model before its first load."""
 
 
 def undeclared() -> DeclaredTraffic:
