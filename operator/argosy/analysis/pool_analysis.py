@@ -10,7 +10,7 @@ from argosy.analysis.queries import QueryResults, query_key
 from argosy.analysis.verdicts import verdict
 from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery
 from argosy.autoscaling.metrics.signals import PoolSignals
-from argosy.rollout.state import RolloutState
+from argosy.rollout.state import Phase, RolloutState
 from argosy.rollout.verdict import Measurement, Outcome, Verdict
 
 REPORT_AGAIN = timedelta(seconds=10)
@@ -34,8 +34,8 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class MemberAnalysis:
-    """The evidence on a member's candidate, and the verdict as it was last reported. `proven_since`: when its first
-    analysis began.
+    """The evidence on a member's candidate, and the verdict as it was last reported. `proven_since`: when it first
+    had requests.
     """
 
     evidence: Evidence = field(default_factory=Evidence)
@@ -82,13 +82,20 @@ def _next(subject: Subject, signals: PoolSignals, before: MemberAnalysis, now: d
     evidence = before.evidence.follow(subject.state).add(signals.versions.get(subject.name, {}))
     if not evidence.analysis:
         return MemberAnalysis(evidence)
-    since = before.proven_since or now
-    warm = now - since >= timedelta(milliseconds=subject.analysis.warm_up)
-    results = _results(subject, signals) if warm else None
+    since = _proven_since(subject.state, before, now)
+    warm_up = timedelta(milliseconds=subject.analysis.warm_up)
+    results = _results(subject, signals) if since is not None and now - since >= warm_up else None
     latest = verdict(subject.analysis, evidence, subject.queries, results, signals.error, subject.error)
     if _is_due(before, latest, subject.least, now):
         return MemberAnalysis(evidence, latest, now, since)
     return MemberAnalysis(evidence, before.verdict, before.reported_at, since)
+
+
+def _proven_since(state: RolloutState, before: MemberAnalysis, now: datetime) -> datetime | None:
+    """Return since when the candidate has requests; None while it loads. A clock that was set back begins again."""
+    if state.phase is Phase.LOADING:
+        return None
+    return min(before.proven_since or now, now)
 
 
 def _results(subject: Subject, signals: PoolSignals) -> QueryResults:

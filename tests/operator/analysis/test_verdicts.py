@@ -221,6 +221,18 @@ def test_queries_are_judged_after_the_warm_up():
     assert (warm["id"].verdict.outcome, warm["id"].verdict.reason) == (Outcome.FAILED, "Query")
 
 
+def test_queries_are_not_judged_while_the_candidate_loads_and_again_after_the_clock_was_set_back():
+    loading = replace(MEMBER, state=replace(STEPPING, phase=Phase.LOADING), analysis=QUERIES, queries=QUERIES.queries)
+    read_ = signals(answered(10), queries={("model", f"rollout/{name}"): 4.0 for name in ("hits", "slow", "trial")})
+    memory = analyzed({"id": loading}, read_, {}, NOW)
+    memory = analyzed({"id": loading}, read_, memory, NOW + timedelta(hours=1))
+    assert memory["id"].verdict.outcome is Outcome.INCONCLUSIVE
+    stepping = replace(loading, state=STEPPING)
+    for hours in (1, 0, 0.01):
+        memory = analyzed({"id": stepping}, read_, memory, NOW + timedelta(hours=hours))
+    assert memory["id"].verdict.outcome is Outcome.FAILED
+
+
 def test_a_member_at_rest_has_a_baseline_and_no_verdict():
     at_rest = replace(STEPPING, phase=Phase.STABLE, candidate=None)
     memory = analyzed({"id": replace(MEMBER, state=at_rest)}, signals(answered(5)), {}, NOW)
@@ -228,3 +240,10 @@ def test_a_member_at_rest_has_a_baseline_and_no_verdict():
     assert memory["id"].evidence.of_stable.requests == 1000
     begins = analyzed({"id": MEMBER}, signals(answered(5)), memory, NOW)
     assert begins["id"].evidence.earlier.requests == 1000
+
+
+def test_the_candidates_share_of_the_traffic_is_measured():
+    versions = {1: replace(answered(95), routed=95.0), 2: replace(answered(5), routed=5.0)}
+    memory = analyzed({"id": MEMBER}, PoolSignals(versions={"model": versions}), {}, NOW)
+    assert memory["id"].traffic == pytest.approx(0.05)
+    assert analyzed({"id": MEMBER}, PoolSignals(), {}, NOW)["id"].traffic is None

@@ -81,12 +81,13 @@ def _restarted(then: ModelSeries, now: ModelSeries) -> bool:
 
 
 def _immediate(step: VersionSignals) -> VersionSignals:
-    """Return what ends a rollout at once, also while a version warms up."""
+    """Return what counts while a version warms up, too: what ends a rollout at once, and its share of the requests."""
     out_of_memory = step.failures.get(Failure.OUT_OF_MEMORY, 0.0)
     return VersionSignals(
         failures={Failure.OUT_OF_MEMORY: out_of_memory} if out_of_memory else {},
         instances_lost=step.instances_lost,
         failed_loads=step.failed_loads,
+        routed=step.routed,
     )
 
 

@@ -29,6 +29,7 @@ def reading(at: float, answered: float, version: int = 2, failures: dict[str, fl
         "lost": "argosy_instances_lost_total",
         "loads": "argosy_model_load_failure_count",
         "delay": "argosy_max_queue_delay_seconds",
+        "routed": "argosy_version_requests_total",
     }
     labels = {"model": "m", "version": str(version)}
     samples = [Sample("nv_inference_request_success", labels, answered)]
@@ -109,9 +110,9 @@ def test_the_version_fails_what_it_caused():
 def test_the_first_seconds_after_a_load_count_only_what_ends_a_rollout():
     source = Source(WARM_UP_S)
     source.read(Exposed(0.0))
-    source.read(reading(10, 0, failures={"BACKEND": 0, "OUT_OF_MEMORY": 0}, lost=0))
-    early = source.read(reading(20, 5, failures={"BACKEND": 5, "OUT_OF_MEMORY": 1}, lost=2))[2]
-    assert early == VersionSignals(failures={Failure.OUT_OF_MEMORY: 1}, instances_lost=2)
+    source.read(reading(10, 0, failures={"BACKEND": 0, "OUT_OF_MEMORY": 0}, lost=0, routed=0))
+    early = source.read(reading(20, 5, failures={"BACKEND": 5, "OUT_OF_MEMORY": 1}, lost=2, routed=11))[2]
+    assert early == VersionSignals(failures={Failure.OUT_OF_MEMORY: 1}, instances_lost=2, routed=11)
     assert source.read(reading(40, 6, failures={"BACKEND": 6, "OUT_OF_MEMORY": 1}, lost=2))[2].answered == 0
     assert source.read(reading(50, 8, failures={"BACKEND": 6, "OUT_OF_MEMORY": 1}, lost=2))[2].answered == 2
 
