@@ -11,11 +11,11 @@ from tests.operator.controller.test_reconciler import KEY, NOW, observed
 
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.apply.applier import Applied
+from argosy.cluster.cache.server_objects import of_revision
 from argosy.controller.rendering.revisions import RevisionNames
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
 from argosy.controller.rounds.reconciler import Reconciler
-from argosy.planning.history import Revision
 from argosy.render.workloads import Cluster, Images, KubernetesObject, object_identity
 
 
@@ -37,8 +37,7 @@ class FakeHistory(FakeWriter):
         self.cache.histories = {}
         for stand in self.stands.values():
             uid = stand["metadata"]["ownerReferences"][0]["uid"]
-            revision = Revision(stand["metadata"]["name"], stand["revision"])
-            self.cache.histories.setdefault(uid, []).append(revision)
+            self.cache.histories.setdefault(uid, []).append(of_revision(stand))
         return done
 
     def versions(self, name: str = "m") -> list[int]:

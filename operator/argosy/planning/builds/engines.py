@@ -198,6 +198,17 @@ class ModelEngines:
         """Whether the last valid spec goes on until the declared one's engines are there."""
         return self.acting is not self.declared
 
+    @property
+    def files(self) -> Mapping[str, Mapping[int, EngineFiles]]:
+        """The engines of both specs, by architecture and version, on the architectures of the one that is acted upon,
+        whose engine a version has that both declare.
+        """
+        declared = self.declared.served
+        return {
+            architecture: {**declared.get(architecture, {}), **files}
+            for architecture, files in self.acting.served.items()
+        }
+
 
 def waits(new: SpecEngines, former: SpecEngines) -> bool:
     """Return whether a spec lacks an engine where the former one serves. A failed engine is lacking for good."""

@@ -42,15 +42,15 @@ class PoolEngines:
 
     @property
     def served(self) -> ServedEngines:
-        """What servers load in place of models' own files."""
+        """What servers load in place of models' own files: engines of the spec that is acted upon, and of a candidate
+        that is loaded next to it.
+        """
         acting = {
-            name: engines.acting
-            for name, engines in self.models.items()
-            if engines.acting.model.spec.engine is not None
+            name: engines for name, engines in self.models.items() if engines.acting.model.spec.engine is not None
         }
         return ServedEngines(
-            {name: engines.served for name, engines in acting.items()},
-            {name: self._waiting(engines) for name, engines in acting.items() if not engines.served},
+            {name: engines.files for name, engines in acting.items()},
+            {name: self._waiting(engines.acting) for name, engines in acting.items() if not engines.acting.served},
             self.facts.nodes.by_name,
         )
 
