@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from argosy.analysis.pool_analysis import Subject
 from argosy.analysis.queries import missing_template, queries_of, query_key
 from argosy.api import Ensemble, InferenceModel, ServingPool
-from argosy.api.model.rollout.analysis import Analysis, AnalysisTemplate
+from argosy.api.model.rollout.analysis import Analysis, AnalysisTemplate, LatencyRatios
 from argosy.api.model.rollout.rollout import Rollout
+from argosy.api.servingpool import RuntimeName
 from argosy.planning.rollouts.member import MemberRollout
 from argosy.rollout.state import Phase, RolloutState
 
@@ -34,18 +35,24 @@ def subjects(rollouts: Mapping[str, MemberRollout], pool: ServingPool | None) ->
     """
     if pool is None:
         return {}
-    templates = pool.spec.analysis_templates
+    templates, is_bundled = pool.spec.analysis_templates, pool.spec.runtime.name is RuntimeName.ARGOSY
     return {
-        name: subject(rollout.declared, rollout.state, templates)
+        name: subject(rollout.declared, rollout.state, templates, has_histograms=is_bundled)
         for name, rollout in rollouts.items()
         if rollout.declared.pool_key == pool.key
     }
 
 
-def subject(member: Member, state: RolloutState, templates: tuple[AnalysisTemplate, ...]) -> Subject:
-    """Return a member with a rollout as a subject of analysis. `templates`: its pool's."""
+def subject(
+    member: Member, state: RolloutState, templates: tuple[AnalysisTemplate, ...], has_histograms: bool = True
+) -> Subject:
+    """Return a member with a rollout as a subject of analysis. `templates`: its pool's. Without histograms, which
+    NVIDIA's server does not have, durations are not compared.
+    """
     rollout = member.spec.rollout
     analysis = rollout.analysis if rollout is not None else Analysis()
+    if not has_histograms:
+        analysis = analysis.model_copy(update={"latency": LatencyRatios.model_construct()})
     return Subject(
         member.name,
         state,

@@ -17,9 +17,16 @@ NO_WEIGHTS = (
 NO_KEYS = f"{SERVER} sends requests to the highest version, whatever their key: leave it out, {OTHERWISE}"
 
 
-def _problems(rollout: dict[str, Any], **runtime: Any) -> list[str]:
-    declared: list[Resource] = [pool(**runtime), model("a", rollout=rollout), ensemble("e", "a", rollout=rollout)]
-    return [f"{problem.resource} {problem.path}: {problem.message}" for problem in check_set(declared)]
+NO_HISTOGRAMS = (
+    f"{SERVER} counts no durations in histograms, by which versions could be compared: leave it out, and use "
+    f"analysis.queries, {OTHERWISE}"
+)
+REPLACED = f"{SERVER} replaces an ensemble, whose versions share one configuration: leave it out, {OTHERWISE}"
+
+
+def _problems(*declared: Resource, **runtime: Any) -> list[str]:
+    problems = check_set([pool(**runtime), *declared])
+    return [f"{problem.resource} {problem.path}: {problem.message}" for problem in problems]
 
 
 @pytest.mark.parametrize(
@@ -28,13 +35,13 @@ def _problems(rollout: dict[str, Any], **runtime: Any) -> list[str]:
         ({"steps": [{"traffic": "5%"}, {"traffic": "100%"}]}, "steps[0].traffic", NO_WEIGHTS),
         ({"shadow": {"traffic": "10%"}}, "shadow", f"{SERVER} mirrors no requests: leave it out, {OTHERWISE}"),
         ({"sticky": [{"header": "x-user"}]}, "sticky", NO_KEYS),
+        ({"analysis": {"latency": {"p99": 2}}}, "analysis.latency", NO_HISTOGRAMS),
     ],
 )
 def test_what_needs_the_bundled_server_is_refused(rollout: dict[str, Any], field: str, message: str) -> None:
-    assert _problems(rollout, **TRITON) == [
-        f"{resource} spec.rollout.{field}: {message}" for resource in ("InferenceModel default/a", "Ensemble default/e")
-    ]
-    assert _problems(rollout) == []
+    declared = model("a", rollout=rollout)
+    assert _problems(declared, **TRITON) == [f"InferenceModel default/a spec.rollout.{field}: {message}"]
+    assert _problems(declared) == []
 
 
 @pytest.mark.parametrize(
@@ -46,5 +53,13 @@ def test_what_needs_the_bundled_server_is_refused(rollout: dict[str, Any], field
         {"paused": True},
     ],
 )
-def test_a_switch_of_all_traffic_is_possible_there(rollout: dict[str, Any]) -> None:
-    assert _problems(rollout, **TRITON) == []
+def test_a_switch_of_all_traffic_of_a_model_is_possible_there(rollout: dict[str, Any]) -> None:
+    assert _problems(model("a", rollout=rollout), **TRITON) == []
+
+
+def test_an_ensemble_is_replaced_there() -> None:
+    parts = model("a"), ensemble("e", "a", rollout={"paused": True, "steps": [{"traffic": "100%"}]})
+    assert _problems(*parts, **TRITON) == [
+        f"Ensemble default/e spec.rollout.{field}: {REPLACED}" for field in ("paused", "steps")
+    ]
+    assert _problems(model("a"), ensemble("e", "a", rollout={"strategy": "Recreate"}), **TRITON) == []

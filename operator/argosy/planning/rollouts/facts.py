@@ -34,10 +34,13 @@ class CandidateFacts:
 
 @dataclass(frozen=True, slots=True)
 class LoadedRevisions:
-    """What a pool's servers have: their `reports`, and the repositories that they last loaded, by server."""
+    """What a pool's servers have: their `reports`, and the repositories that they last loaded, by server. `divides`:
+    whether they can divide requests among versions, which NVIDIA's server cannot.
+    """
 
     reports: tuple[ServerReport, ...] = ()
     repositories: Mapping[str, RenderedRepository] = field(default_factory=dict)
+    divides: bool = True
 
     @classmethod
     def of(cls, reports: Iterable[ServerReport], repositories: Iterable[RenderedRepository]) -> "LoadedRevisions":
@@ -76,7 +79,9 @@ class LoadedRevisions:
         )
 
     def undivided(self, name: str, weights: Mapping[int, int]) -> frozenset[str]:
-        """Return the servers that answer and do not divide a member's requests by these weights."""
+        """Return the servers that answer and do not divide a member's requests by these weights, but could."""
+        if not self.divides:
+            return frozenset()
         servers = [self.repositories.get(report.name) for report in self._serving(name)]
         loaded = {repository.server: _named(repository, name) for repository in servers if repository is not None}
         return frozenset(

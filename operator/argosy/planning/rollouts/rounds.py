@@ -1,7 +1,7 @@
 """One round of the rollouts of a fleet: each member's machine advances, and stable specs replace declared ones."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeGuard
 
@@ -96,22 +96,24 @@ def advanced(
     now: datetime,
 ) -> Rollouts:
     """Return the rollouts of the accepted members after a round. `before` and `evidence` are by identity."""
-    bundled = {
-        pool.key
+    servers_of = {
+        pool.key: replace(loaded.get(pool.key, LoadedRevisions()), divides=pool.spec.runtime.name is RuntimeName.ARGOSY)
         for pool in accepted.valid
-        if isinstance(pool, ServingPool) and pool.spec.runtime.name is RuntimeName.ARGOSY
+        if isinstance(pool, ServingPool)
     }
     members: dict[str, MemberRollout] = {}
     revisions: dict[str, SpecsByRevision] = {}
     for member in accepted.valid:
-        if takes_part(member) and isinstance(member, InferenceModel) and member.pool_key in bundled:
+        if takes_part(member) and isinstance(member, InferenceModel) and member.pool_key in servers_of:
             name = member.identity
-            one = _Round(member, before.get(name, RolloutMemory()), loaded.get(member.pool_key, LoadedRevisions()))
+            one = _Round(member, before.get(name, RolloutMemory()), servers_of[member.pool_key])
             members[name] = one.advanced(evidence.get(name, Evidenced()), now)
             revisions[name] = one.recorded(members[name])
-    for pool in bundled:
+    for pool, servers in servers_of.items():
+        if not servers.divides:
+            continue  # its ensembles have one configuration for all versions, so that none is loaded next to another
         of_pool = [one for one in accepted.valid if not isinstance(one, ServingPool) and one.pool_key == pool]
-        steps, servers = StepVersions.of(of_pool, members), loaded.get(pool, LoadedRevisions())
+        steps = StepVersions.of(of_pool, members)
         for ensemble in steps.ensembles():
             name = ensemble.identity
             unit = _EnsembleRound.of(ensemble, steps, before.get(name, RolloutMemory()), servers)
@@ -190,6 +192,7 @@ class _Round:
             verdict=evidenced.verdict,
             requests=evidenced.requests,
             applied=not self._loaded.undivided(member.name, self._before.weights),
+            split=self._loaded.divides,
             paused=requests.paused,
             promote=requests.promote,
             retry=requests.retry,

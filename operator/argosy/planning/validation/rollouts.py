@@ -1,7 +1,8 @@
 """What a rollout asks of servers that NVIDIA's server cannot do, with the reason and the way out.
 
 It serves the highest loaded version to every request that names none: there are no weights, no stickiness and no
-mirroring. A switch of all requests at once, by Surge or Recreate, and its analysis are possible there.
+mirroring. A switch of all requests of a model at once, by Surge or Recreate, and the analysis of its errors and by
+queries are possible there. An ensemble has one configuration for all of its versions there, so that it is replaced.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,6 +31,10 @@ def _faults(pool: ServingPool, member: InferenceModel | Ensemble) -> Iterator[Fa
     rollout = member.spec.rollout
     if rollout is None:
         return
+    if isinstance(member, Ensemble):
+        for field in sorted(rollout.model_fields_set - {"strategy"}):
+            yield _fault(pool, "replaces an ensemble, whose versions share one configuration", "leave it out", field)
+        return
     for index, step in enumerate(rollout.steps):
         if step.traffic < ALL:
             cannot = f"has no weights, by which a version would get {format_percent(step.traffic)}"
@@ -37,6 +42,9 @@ def _faults(pool: ServingPool, member: InferenceModel | Ensemble) -> Iterator[Fa
             yield _fault(pool, cannot, way_out, "steps", index, "traffic")
     if rollout.shadow is not None:
         yield _fault(pool, "mirrors no requests", "leave it out", "shadow")
+    if "latency" in rollout.analysis.model_fields_set:
+        cannot = "counts no durations in histograms, by which versions could be compared"
+        yield _fault(pool, cannot, "leave it out, and use analysis.queries", "analysis", "latency")
     if rollout.sticky:
         yield _fault(pool, "sends requests to the highest version, whatever their key", "leave it out", "sticky")
 
