@@ -8,7 +8,9 @@ nodes one after another, and `conclude`, which only needs the decisions.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 
+from argosy.api import Ensemble, InferenceModel
 from argosy.api.documents import Resource
 from argosy.api.model.variantspecs import variant_name
 from argosy.api.problems import Problem
@@ -19,7 +21,7 @@ from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.allocations import allocations, scaled_resources
 from argosy.autoscaling.pool.grants import Grant, grants, unmet
-from argosy.autoscaling.pool.policies import policies
+from argosy.autoscaling.pool.policies import may_be_zero, policies
 from argosy.planning import variants
 from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.builds.engines import EngineFacts
@@ -32,15 +34,17 @@ from argosy.planning.migration.choices import VariantChoice, variant_choices
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD, PoolMigration
 from argosy.planning.migration.revisions import revisions_by_server
+from argosy.planning.migration.strategies import chosen_strategies
 from argosy.planning.nodes.cordons import Cordons, cordons, with_cordons
 from argosy.planning.nodes.pool_nodes import PoolNodes
 from argosy.planning.nodes.reservations import devices
 from argosy.planning.nodes.selection import next_readiness_change, with_readiness
-from argosy.planning.packing.priorities import RankedPlan, pack_by_priority
+from argosy.planning.packing.priorities import RankedPlan, pack_by_priority, replicas_of
 from argosy.planning.plan import FleetPlan, PoolPlan
 from argosy.planning.rollouts.facts import LoadedRevisions
 from argosy.planning.rollouts.revision import Member, revision_of
 from argosy.planning.rollouts.rounds import RolloutMemory, Rollouts, advanced, takes_part
+from argosy.planning.rollouts.strategy import ChosenStrategy
 from argosy.planning.rollouts.unraised import unraised_versions
 from argosy.planning.validation.accept import Accepted, accept
 from argosy.planning.validation.graph import Invalid
@@ -141,6 +145,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
         )
         for plan in ranked.plan.pools
     }
+    rollouts = rollouts.with_strategies(_strategies(snapshot, migrations, ranked))
     return DecidedRound(
         snapshot=snapshot,
         now=now,
@@ -192,6 +197,32 @@ def conclude(decided: DecidedRound) -> Outcome:
         choices=decided.choices,
         rollouts=decided.rollouts,
     )
+
+
+def _strategies(
+    snapshot: FleetSnapshot, migrations: Mapping[PoolKey, PoolMigration], ranked: RankedPlan
+) -> dict[str, ChosenStrategy]:
+    """Return how the candidate of each rollout replaces the stable revision, by the member's identity."""
+    chosen: dict[str, ChosenStrategy] = {}
+    for key, migration in migrations.items():
+        members = migration.state.members
+        every: dict[str, InferenceModel | Ensemble] = {**members.models, **members.ensembles}
+        holds = snapshot.pool(key).holds
+        queued = {name for name, one in members.rollouts.items() if holds and may_be_zero(one.declared)}
+        finds_gpus = partial(_finds_gpus, snapshot, ranked, key)
+        of_pool = chosen_strategies(migration.state, queued, finds_gpus)
+        chosen |= {every[name].identity: strategy for name, strategy in of_pool.items()}
+    return chosen
+
+
+def _finds_gpus(snapshot: FleetSnapshot, ranked: RankedPlan, pool: PoolKey, name: str) -> bool:
+    """Return whether a further replica of a member would be placed next to all that are planned."""
+    facts = next(facts for facts in ranked.facts if facts.pool == pool)
+    group = next((one for one in facts.groups if name in {one.name, *(demand.model for demand in one.demands)}), None)
+    if group is None:
+        return False
+    larger = pack_by_priority(ranked.with_more({(pool, group.name): 0}), snapshot.claimed)
+    return replicas_of(larger.plan, pool, group.name) > replicas_of(ranked.plan, pool, group.name)
 
 
 def _choices(migration: PoolMigration, snapshot: FleetSnapshot) -> dict[str, VariantChoice]:
@@ -252,7 +283,8 @@ def _memory(member: Member, snapshot: FleetSnapshot) -> RolloutMemory:
     status, last = snapshot.status(member), snapshot.valid.get(member.identity)
     written = status.rollout if isinstance(status, InferenceModelStatus | EnsembleStatus) else None
     if written is not None:
-        return replace(memory, state=from_status(written))
+        chosen = ChosenStrategy.restored(written.strategy, written.strategy_message)
+        return replace(memory, state=from_status(written), chosen=chosen)
     if not isinstance(last, Member) or last.metadata.uid != member.metadata.uid:
         return memory
     revision = revision_of(last)

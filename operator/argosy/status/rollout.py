@@ -13,10 +13,12 @@ _PER_THOUSAND = 1000
 
 
 def rollout_status(rollout: MemberRollout) -> RolloutStatus:
-    """Return the status of a rollout: the machine's state, and the candidate's traffic."""
-    settings, candidate = rollout.settings, rollout.state.candidate
+    """Return the status of a rollout: the machine's state, the candidate's traffic, the strategy and its reason."""
+    settings, candidate, chosen = rollout.settings, rollout.state.candidate, rollout.chosen
     steps = len(settings.steps) if settings is not None else 0
-    update: dict[str, int] = {"steps": steps} if steps else {}
+    update: dict[str, object] = {"steps": steps} if steps else {}
+    if chosen is not None:
+        update |= {"strategy": chosen.strategy or "", "strategy_message": chosen.message}
     if candidate is not None:
         update["desired_traffic"] = rollout.action.weights.get(candidate.version, 0) // _PER_THOUSAND
     if candidate is not None and rollout.traffic is not None:

@@ -9,6 +9,7 @@ from argosy.planning.adapters import ties
 from argosy.planning.demand.footprint import NO_SIZE, DocumentSize, footprint_of, instances_of, versions_retained
 from argosy.planning.demand.model_files import ServedEngines
 from argosy.planning.facts import Demand, Group
+from argosy.planning.pinned import PinnedEnsemble
 from argosy.planning.variants import shares_server
 from argosy_agent.contract.builds import ModelShape
 from argosy_agent.contract.sizes import stepped
@@ -138,7 +139,9 @@ def _demand(
     runtime: RuntimeName,
     built: ServedEngines,
 ) -> Demand:
-    steps = (step for user in users for step in user.spec.steps if step.model == model.name)
+    # what a rollout keeps in addition is loaded only where there is memory for it, and places nothing
+    declared = (user for user in users if not isinstance(user, PinnedEnsemble))
+    steps = (step for user in declared for step in user.spec.steps if step.model == model.name)
     versions = versions_retained(model, {step.version for step in steps if step.version is not None}, loaded)
     return Demand(
         model=model.name,

@@ -31,6 +31,19 @@ def versions_run(
     return versions
 
 
+def versions_kept(name: str, ensembles: Iterable[Ensemble], members: Members) -> set[int]:
+    """Return the versions of a model that rollouts keep loaded next to each other: its own, or those of ensembles that
+    run it.
+    """
+    rollout = members.rollouts.get(name)
+    versions = set(rollout.action.keep) if rollout is not None else set()
+    for ensemble in ensembles:
+        if isinstance(ensemble, PinnedEnsemble):
+            every = (ensemble, *_kept(ensemble, members).values())
+            versions |= {version for one in every for step, version in one.pins.items() if step == name}
+    return versions
+
+
 def declared_ensemble(ensemble: Ensemble, pins: Mapping[str, int], keys: ReloadKeys) -> ModelRevision:
     """Return the revision of an ensemble that is acted upon, as if nothing had been loaded before."""
     named = keys.of_ensemble(ensemble, pins)

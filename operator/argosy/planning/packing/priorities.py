@@ -148,6 +148,11 @@ def _lack(plan: FleetPlan, pool: PoolKey, group: str) -> int:
     return next(_lacking(pool_plan)[group] for pool_plan in plan.pools if pool_plan.pool == pool)
 
 
+def replicas_of(plan: FleetPlan, pool: PoolKey, group: str) -> int:
+    """Return how many replicas of a group are placed."""
+    return next((_placed(pool_plan)[group] for pool_plan in plan.pools if pool_plan.pool == pool), 0)
+
+
 def _placed(plan: PoolPlan) -> Counter[str]:
     """Return the number of placed replicas, by group."""
     servers = ({placement.group for placement in server.placements} for server in plan.servers)

@@ -7,6 +7,7 @@ from argosy.api import InferenceModel
 from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.values.versions import VersionPolicy
 from argosy.planning.rollouts.revision import Member
+from argosy.planning.rollouts.strategy import ChosenStrategy, RolloutStrategy
 from argosy.rollout.state import Action, ActOn, RolloutState
 
 
@@ -24,7 +25,8 @@ class MemberRollout:
     under which specs of an ensemble's revisions are recorded, which are those without the versions of its steps.
     `undivided`: the servers that do not divide requests as desired yet. Nothing else changes there before: an agent
     waits until a version is idle before it unloads it, and files come slowly. `traffic`: the candidate's share of the
-    requests without a version, as measured in the present step.
+    requests without a version, as measured in the present step. `chosen`: the strategy by which the candidate replaces
+    the stable revision, once it is chosen.
     """
 
     declared: Member
@@ -35,6 +37,12 @@ class MemberRollout:
     recorded: Mapping[str, str] = field(default_factory=dict)
     undivided: frozenset[str] = frozenset()
     traffic: float | None = None
+    chosen: ChosenStrategy | None = None
+
+    @property
+    def recreates(self) -> bool:
+        """Whether the stable revision is unloaded before the candidate is loaded, though nothing else serves."""
+        return self.chosen is not None and self.chosen.strategy is RolloutStrategy.RECREATE
 
     @property
     def settings(self) -> Rollout | None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TypeGuard
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
+from argosy.api.model.rollout.rollout import Strategy
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
 from argosy.planning.pinned import PinnedEnsemble
@@ -14,11 +15,13 @@ from argosy.planning.rollouts.facts import LoadedRevisions
 from argosy.planning.rollouts.member import MemberRollout, is_staged
 from argosy.planning.rollouts.requests import RolloutRequests
 from argosy.planning.rollouts.revision import Member, revision_of, with_declared
+from argosy.planning.rollouts.strategy import DECLARED_RECREATE, ChosenStrategy
 from argosy.planning.validation.accept import Accepted, Check, defer
 from argosy.rollout.machine import advance
-from argosy.rollout.state import Revision, RolloutInputs, RolloutState
+from argosy.rollout.state import FailureFact, Revision, RolloutInputs, RolloutState
 from argosy.rollout.verdict import Verdict
 
+_NO_MEMORY = "NoMemory"
 SpecsByRevision = Mapping[str, Member]
 """Specs of a member's revisions, by their names."""
 
@@ -33,6 +36,7 @@ class RolloutMemory:
     revisions: SpecsByRevision = field(default_factory=dict)
     weights: Mapping[int, int] = field(default_factory=dict)
     last: Revision | None = None
+    chosen: ChosenStrategy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +64,14 @@ class Rollouts:
     def memory(self) -> dict[str, RolloutMemory]:
         """What the next round is to know."""
         return {
-            name: RolloutMemory(member.state, self.revisions.get(name, {}), member.action.weights)
+            name: RolloutMemory(member.state, self.revisions.get(name, {}), member.action.weights, chosen=member.chosen)
             for name, member in self.members.items()
         }
+
+    def with_strategies(self, chosen: Mapping[str, ChosenStrategy]) -> "Rollouts":
+        """Return the rollouts with the strategies that were `chosen` now, by identity; the others have none."""
+        members = {name: replace(member, chosen=chosen.get(name)) for name, member in self.members.items()}
+        return replace(self, members=members)
 
     def declared(self, resources: Iterable[Resource]) -> Iterator[Resource]:
         """Yield what is acted upon as it was declared: a candidate's spec in place of the stable one."""
@@ -153,9 +162,28 @@ class _Round:
         state, action = advance(self._state, self._member.spec.rollout, self._inputs(evidenced, now))
         stable, candidate = self._spec(state.stable), self._candidate(state)
         undivided = self._loaded.undivided(self._member.name, action.weights)
+        # until the next choice that of before counts, for the same candidate alone
+        chosen = self._chosen if state.candidate == self._tried else None
         return MemberRollout(
-            self._resource, stable, candidate, state, action, self._names(), undivided, evidenced.traffic
+            self._resource, stable, candidate, state, action, self._names(), undivided, evidenced.traffic, chosen
         )
+
+    @property
+    def _tried(self) -> Revision:
+        """The revision that is proven, or would be."""
+        state = self._state
+        return (state.candidate if state is not None else None) or self._declared
+
+    @property
+    def _chosen(self) -> ChosenStrategy | None:
+        """The strategy that was chosen for that revision; what is declared to recreate never loads both."""
+        before, state = self._before.chosen, self._state
+        if before is not None and state is not None and state.candidate == self._tried:
+            return before
+        settings = self._member.spec.rollout
+        if settings is not None and settings.strategy is Strategy.RECREATE:
+            return DECLARED_RECREATE
+        return None
 
     def recorded(self, rollout: MemberRollout) -> dict[str, Member]:
         """Return the specs that later rounds may need: those in use, and the latest."""
@@ -178,7 +206,7 @@ class _Round:
 
     def _inputs(self, evidenced: Evidenced, now: datetime) -> RolloutInputs:
         state, member, requests = self._state, self._member, RolloutRequests.of(self._member)
-        candidate = (state.candidate if state is not None else None) or self._declared
+        candidate, chosen = self._tried, self._chosen
         stable = state.stable if state is not None else self._serving
         facts = self._loaded.candidate(member.name, candidate.version, _uri(self._specs.get(candidate.name)))
         return RolloutInputs(
@@ -188,9 +216,10 @@ class _Round:
             candidate_loaded=facts.loaded,
             stable_ready=stable is None or self._loaded.is_ready(member.name, stable.version),
             candidate_failed=facts.failure,
-            unrelated=facts.unrelated,
+            unrelated=facts.unrelated or _obstacle(chosen),
             verdict=evidenced.verdict,
             requests=evidenced.requests,
+            together=chosen is None or chosen.loads_both,
             applied=not self._loaded.undivided(member.name, self._before.weights),
             split=self._loaded.divides,
             paused=requests.paused,
@@ -249,6 +278,11 @@ class _EnsembleRound(_Round):
     def _revisions(self) -> list[Revision]:
         pinned = ((name, spec.spec.version, spec.pins) for name, spec in self._pinned.items())
         return [Revision(name, version, tuple(sorted(pins.items()))) for name, version, pins in pinned]
+
+
+def _obstacle(chosen: ChosenStrategy | None) -> FailureFact | None:
+    """Return why a candidate that is loaded nowhere waits for memory."""
+    return FailureFact(_NO_MEMORY, chosen.message) if chosen is not None and chosen.strategy is None else None
 
 
 def _uri(spec: Member | None) -> str:

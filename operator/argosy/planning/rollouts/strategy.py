@@ -58,8 +58,9 @@ class RolloutFacts:
     """What a strategy is chosen by.
 
     `replicas`: the member's servers. `free_gpus`: one more replica of the candidate finds GPUs that are free. `queues`:
-    an activator queues requests that no server answers. `steps`: the traffic of each step, in thousandths. `candidate`
-    and `stable`: the revisions, in words.
+    an activator queues requests that no server answers. `steps`: the traffic of each step, in thousandths;
+    `by_replicas`: without both revisions on a server, replicas divide it. `candidate` and `stable`: the revisions, in
+    words.
     """
 
     requested: Strategy
@@ -67,6 +68,7 @@ class RolloutFacts:
     free_gpus: bool = False
     queues: bool = False
     steps: tuple[int, ...] = ()
+    by_replicas: bool = True
     candidate: str = "the new revision"
     stable: str = "the former one"
 
@@ -82,10 +84,26 @@ class ChosenStrategy:
     message: str
     replicas: int = 0
 
+    @classmethod
+    def restored(cls, strategy: str, message: str) -> "ChosenStrategy | None":
+        """Return the choice that a status has; None if it has none that this release knows."""
+        if strategy not in set(RolloutStrategy):
+            return None
+        return cls(RolloutStrategy(strategy), message, 0 if strategy == RolloutStrategy.SURGE_INPLACE else 1)
+
+    @property
+    def loads_both(self) -> bool:
+        """Whether servers load the candidate next to the stable revision, now or once there is memory."""
+        return self.strategy is None or self.strategy.serves_both
+
     @property
     def further_replicas(self) -> int:
         """Replicas that the member has in addition for the time of the rollout."""
         return int(self.strategy is RolloutStrategy.SURGE_FREE_GPUS)
+
+
+DECLARED_RECREATE = ChosenStrategy(RolloutStrategy.RECREATE, "rollout.strategy is Recreate", 1)
+"""What counts before the reasons are known: nothing is loaded next to what serves."""
 
 
 def choose_strategy(facts: RolloutFacts) -> ChosenStrategy:
@@ -158,5 +176,7 @@ def _waits(why: str, facts: RolloutFacts) -> ChosenStrategy:
 
 
 def _by_replicas(facts: RolloutFacts, replicas: int) -> str:
+    if facts.steps and not facts.by_replicas:
+        return f"; the steps have no effect, and {facts.candidate} is analyzed once it has all requests"
     words = shares_in_words(facts.steps, replicas)
     return f"; requests are split as replicas are, so {words}" if words else ""

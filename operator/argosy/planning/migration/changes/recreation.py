@@ -27,6 +27,9 @@ def asks_to_surge(members: Members, name: str) -> bool:
 
 
 def _strategy(members: Members, name: str) -> Strategy:
+    released = members.rollouts.get(name)
+    if released is not None and released.recreates:
+        return Strategy.RECREATE
     model = members.models.get(name)
     rollout = model.spec.rollout if model is not None else None
     return rollout.strategy if rollout is not None else Strategy.AUTO

@@ -13,6 +13,7 @@ from argosy.planning.amounts import gib
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.blockers import Blockers
 from argosy.planning.migration.changes.recreation import asks_to_surge, awaited, replaces
+from argosy.planning.migration.ensemble_versions import versions_kept
 from argosy.planning.migration.memory.budget import BlockedChange, MemoryBudget, Shortage
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.state import PoolState
@@ -65,7 +66,7 @@ def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterabl
     for binding in sorted(tight, key=lambda binding: (binding not in first, binding)):
         server, name = binding
         blocked, together = tight[binding], {(server, user) for user in with_users(name, state.observed, server)}
-        may_go = blocked.fits_alone and not asks_to_surge(state.members, name)
+        may_go = blocked.fits_alone and not (asks_to_surge(state.members, name) or _is_kept(state, server, blocked))
         if may_go and all(_served_on_others(state, member, server, changes.recreated) for _, member in together):
             changes.recreated |= together
         elif blocked.shortage is not None or not blocked.blockers:
@@ -95,6 +96,15 @@ def _recreate(state: PoolState, budgets: Mapping[str, MemoryBudget], first: set[
             changes.deferred[binding] = waits
         else:
             changes.recreated |= {(server, user) for user in with_users(name, state.observed, server)}
+
+
+def _is_kept(state: PoolState, server: str, blocked: BlockedChange) -> bool:
+    """Return whether a rollout keeps a loaded version next to the new one: unloading it would not help."""
+    change, members = blocked.change, state.members
+    name = change.placement.model
+    ensembles = (members.ensembles[one] for one in state.bindings.names[server] & members.ensembles.keys())
+    staying = change.versions & state.targets[server][name].versions.keys() - change.coming_versions
+    return not staying.isdisjoint(versions_kept(name, ensembles, members))
 
 
 def with_users(model: str, observed: Observed, server: str) -> set[str]:

@@ -29,6 +29,7 @@ class ModelChange:
 
     `before`: the loaded revision, or None; `versions`: its versions. `coming`: the part to load in addition to it.
     `inplace`: only more instances are added. `one_path`: its server opens one engine for all versions, by its path.
+    `coming_versions`: the versions of `coming`.
     """
 
     placement: Placement
@@ -38,6 +39,7 @@ class ModelChange:
     versions: frozenset[int] = frozenset()
     inplace: bool = False
     one_path: bool = False
+    coming_versions: frozenset[int] = frozenset()
 
     @property
     def apart(self) -> bool:
@@ -75,9 +77,12 @@ class ServerChanges:
             if more:
                 priority = _priority(server.name, placement, name in there, observed)
                 versions = frozenset(loaded.versions) if loaded else frozenset()
-                inplace = loaded is not None and not fresh_versions(loaded, target)
-                one_path = _opens_one_engine(members.models[name])
-                changes.append(ModelChange(placement, coming, priority, there.get(name), versions, inplace, one_path))
+                fresh = fresh_versions(loaded, target) if loaded is not None else target.versions
+                inplace, one_path = not fresh, _opens_one_engine(members.models[name])
+                before = there.get(name)
+                changes.append(
+                    ModelChange(placement, coming, priority, before, versions, inplace, one_path, frozenset(fresh))
+                )
         return cls(there, tuple(changes))
 
 

@@ -1,0 +1,143 @@
+"""How a candidate replaces what serves follows from what is free, and the status says which way and why beforehand."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.operator.planning import declared
+from tests.operator.planning.declared import gpu_node, pool
+from tests.operator.planning.rolling import Rolling, model
+from tests.operator.planning.simulated_cluster import POOL, Cluster
+
+from argosy.api import InferenceModel
+from argosy.rollout.state import Phase
+from argosy.rollout.verdict import Outcome
+
+
+def rolling(*nodes: int, memory: int = 60, **spec: Any) -> Rolling:
+    """Return a cluster with nodes of so many GPUs of 80 GiB, on which version 1 serves."""
+    started = Rolling(Cluster(tuple(gpu_node(f"n{at}", gpus) for at, gpus in enumerate(nodes))))
+    started.settle(model(1, memory, **spec))
+    return started
+
+
+def strategy(started: Rolling) -> tuple[str, str]:
+    assert started.status.rollout is not None
+    return started.status.rollout.strategy, started.status.rollout.strategy_message
+
+
+def test_both_versions_are_loaded_on_a_server_with_memory_for_both() -> None:
+    started = rolling(1, memory=20)
+    started.until(model(2, 20), Phase.STEPPING)
+    assert strategy(started) == (
+        "SurgeInPlace",
+        "there is memory for both: version 2 is loaded next to version 1 on 1 server",
+    )
+    assert started.weights() == [{1: 90, 2: 10}]
+
+
+def test_one_replica_without_memory_for_both_goes_on_serving_and_the_status_says_what_helps() -> None:
+    started = rolling(1)
+    started.tick(model(2, 60), 60)
+    assert started.loaded() == [{1}]
+    name, message = strategy(started)
+    assert name == ""
+    assert message == (
+        "version 2 of m needs 60 GiB on GPU 0 of node n0, where 20 GiB are free next to what is loaded, no GPU is "
+        "free, and no other replica serves: version 1 goes on serving, and version 2 waits. Free GPU memory; or raise "
+        "minReplicas to 2 until it has changed, so that one replica changes while the other serves; or set "
+        "rollout.strategy to Recreate, which unloads the former one first"
+    )
+    assert started.state.phase is Phase.LOADING
+    assert started.state.waiting == "NoMemory"
+
+
+def recreated(version: int, memory: int = 60) -> InferenceModel:
+    return model(version, memory, rollout={"strategy": "Recreate", "steps": [{"traffic": "10%", "pause": "30s"}]})
+
+
+@pytest.mark.parametrize("memory", [10, 60])
+def test_recreate_is_obeyed_and_the_new_version_is_analyzed_with_all_requests(memory: int) -> None:
+    started = Rolling(Cluster((gpu_node("a"),)))
+    started.settle(recreated(1, memory))
+    started.tick(recreated(2, memory))
+    assert started.loaded() == [{1}], "it is said before anything is unloaded"
+    name, message = strategy(started)
+    assert name == "Recreate"
+    assert "no replica serves, and requests fail" in message
+    seen: list[list[set[int]]] = []
+    for _ in range(60):
+        started.tick(recreated(2, memory))
+        if not seen or seen[-1] != started.loaded():
+            seen.append(started.loaded())
+        if started.state.phase is Phase.STEPPING:
+            break
+    assert seen == [[{1}], [], [{2}]]
+    assert started.weights() == [{2: 100}]
+    started.pass_steps(recreated(2, memory))
+    assert started.loaded() == [{2}]
+
+
+def test_a_version_that_failed_after_it_was_recreated_gives_way_to_the_former_one() -> None:
+    started = Rolling(Cluster((gpu_node("a"),)))
+    started.settle(recreated(1))
+    started.until(recreated(2), Phase.STEPPING)
+    started.judge(Outcome.FAILED)
+    started.until(recreated(2), Phase.HELD)
+    started.settle(recreated(2))
+    assert started.loaded() == [{1}]
+    assert started.cluster.routed() == {"m": {"p-0"}}
+
+
+def test_requests_that_an_activator_queues_let_one_replica_be_recreated() -> None:
+    spec = {"minReplicas": 0, "replicas": 1}
+    started = rolling(1, **spec)
+    started.cluster.snapshot = replace(
+        started.cluster.snapshot,
+        pools={POOL: replace(started.cluster.snapshot.pool(POOL), holds=True)},
+    )
+    started.tick(model(2, 60, **spec), 3)
+    assert strategy(started)[0] == "Recreate"
+    assert started.loaded() == [{1}]
+    assert "the activator queues requests" in strategy(started)[1]
+    started.until(model(2, 60, **spec), Phase.STEPPING)
+    assert started.loaded() == [{2}]
+
+
+def test_replicas_change_one_after_another_where_no_gpu_is_free() -> None:
+    started = rolling(1, 1, minReplicas=2)
+    new = model(2, 60, minReplicas=2)
+    for _ in range(200):
+        started.judge(Outcome.SUCCESSFUL)
+        started.tick(new)
+        assert started.cluster.routed().get("m"), "one replica serves all the while"
+        assert all(len(versions) == 1 for versions in started.loaded())
+        if started.state.phase is Phase.PROMOTED:
+            break
+    assert started.state.phase is Phase.PROMOTED
+    started.settle(new)
+    assert started.loaded() == [{2}, {2}]
+
+
+def test_an_ensemble_without_memory_for_both_revisions_keeps_serving_and_changes_replica_by_replica() -> None:
+    def e(**spec: Any) -> Any:
+        return declared.ensemble("e", "m", rollout={"steps": [{"traffic": "10%", "pause": "30s"}]}, **spec)
+
+    def m(version: int) -> Any:
+        return declared.model("m", version, 60, minReplicas=2)
+
+    cluster = Cluster((gpu_node("a"), gpu_node("b")))
+    cluster.settle([pool(), m(1), e()])
+    for _ in range(200):
+        cluster.tick([pool(), m(2), e()])
+        assert cluster.routed().get("e"), "one replica serves all the while"
+        assert cluster.outcome is not None
+        rollout = cluster.outcome.rollouts.members["Ensemble default/e"].state
+        if rollout.phase is Phase.STEPPING and len(cluster.routed()["e"]) == 2:
+            break
+    assert cluster.outcome is not None
+    status = cluster.outcome.statuses["Ensemble default/e"].rollout  # type: ignore[union-attr]
+    assert status is not None
+    assert status.strategy == "ReplicaByReplica"
+    assert "the steps have no effect, and version 2 is analyzed once it has all requests" in status.strategy_message
+    assert [dict(server.loaded["e"].steps_of(2)) for server in cluster.servers.values()] == [{"m": 2}, {"m": 2}]
