@@ -9,11 +9,15 @@ from hypothesis import strategies as st
 from lupa import LuaRuntime
 from tests.docs.blocks import ROOT, blocks
 from tests.operator.planning.declared import gpu_node, model, pool
+from tests.operator.planning.rolling import Rolling
+from tests.operator.planning.rolling import model as released
 from tests.operator.planning.simulated_cluster import Cluster
 from tests.properties import examples
 
-from argosy.api import Resource
+from argosy.api import InferenceModel, Resource
 from argosy.local.resources import documents
+from argosy.rollout.state import Phase
+from argosy.rollout.verdict import Outcome
 
 PAGE = ROOT / "docs" / "how-to" / "rollouts.md"
 
@@ -63,6 +67,29 @@ def test_what_is_suspended(check: Any) -> None:
     cluster, declared = Cluster((gpu_node("n", 2),)), [pool(suspend=True), model("a")]
     cluster.settle(declared)
     assert [check(body)[0] for body in _documents(cluster, declared).values()] == ["Suspended", "Suspended"]
+
+
+def test_a_rollout_under_way_and_one_that_was_taken_back(check: Any) -> None:
+    rolling = Rolling(Cluster((gpu_node("a"),)))
+
+    def health(member: InferenceModel) -> str:
+        return check(_documents(rolling.cluster, [member])["m"])[0]
+
+    rolling.settle(released(1))
+    assert health(released(1)) == "Healthy"
+    rolling.until(released(2), Phase.STEPPING)
+    assert health(released(2)) == "Progressing"
+    paused = released(2, annotations={"argosy.dev/pause": "true"})
+    rolling.tick(paused, 2)
+    assert health(paused) == "Suspended"
+    rolling.judge(Outcome.FAILED)
+    rolling.until(released(2), Phase.HELD)
+    rolling.settle(released(2))
+    status, message = check(_documents(rolling.cluster, [released(2)])["m"])
+    assert status == "Degraded"
+    assert "12 of 400 requests failed" in message
+    rolling.settle(released(1))
+    assert health(released(1)) == "Healthy"
 
 
 @pytest.mark.parametrize(
