@@ -6,6 +6,7 @@ from argosy.api.conditions import ConditionType
 from argosy.api.rolloutstatus import RevisionStatus, RolloutStatus
 from argosy.api.values.quantity import format_percent
 from argosy.cli.rollout.member import Member
+from argosy.planning.rollouts.requests import RETRY, UNDO
 from argosy.rollout.state import Phase
 
 _ENDED = frozenset({Phase.STABLE, Phase.PROMOTED})
@@ -28,6 +29,8 @@ def progress(member: Member) -> Progress:
     rollout = member.rollout
     if rollout is None:
         return _by_conditions(member, "")
+    if pending := _pending(member, rollout):
+        return Progress(f"the annotation {pending} has not been acted upon yet")
     if rollout.phase == Phase.HELD:
         return Progress(f"Held: {rollout.message}", failed=True)
     if rollout.phase in _ENDED:
@@ -60,6 +63,20 @@ def described(revision: RevisionStatus | None) -> str:
 def serving(revision: RevisionStatus | None) -> str:
     """Return that a revision serves."""
     return f"{described(revision) or 'nothing'} serves"
+
+
+def _pending(member: Member, rollout: RolloutStatus) -> str:
+    """Return the annotation that will end the present rest; empty if none will. Others have no effect at rest."""
+    if rollout.phase in _ENDED and rollout.stable is not None and rollout.former is not None:
+        annotation, names = UNDO, {rollout.stable.revision}
+    elif rollout.phase == Phase.HELD:
+        version = member.spec.get("version")
+        annotation, names = RETRY, {held.revision for held in rollout.held if version in (None, held.version)}
+    else:
+        return ""
+    value = member.annotations.get(annotation, "")
+    is_handled = f"{annotation.rpartition('/')[2]}={value}" in rollout.handled
+    return annotation if value.partition("@")[0] in names and not is_handled else ""
 
 
 def _by_conditions(member: Member, message: str) -> Progress:

@@ -28,8 +28,19 @@ def folder(tmp_path: Path) -> StateFolder:
 
 
 @pytest.fixture
-def running(folder: StateFolder) -> Iterator[StateFolder]:
-    """Yield the folder, locked as by a running `argosy up`."""
+def running(folder: StateFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[StateFolder]:
+    """Yield the folder, locked as by a running `argosy up` that reads each request at once."""
+
+    def followed(into: StateFolder, identity: str, annotation: str, value: str | None) -> None:
+        annotate(into, identity, annotation, value)
+        status = into.read_status()
+        assert status is not None
+        for document in status["resources"]:
+            if f"{document['kind']} default/{document['metadata']['name']}" == identity:
+                document["metadata"]["annotations"][annotation] = value
+        into.write_status(status)
+
+    monkeypatch.setattr(local, "annotate", followed)
     with folder.locked():
         yield folder
 
@@ -51,6 +62,15 @@ def test_a_request_waits_for_an_argosy_up_that_does_not_run(folder: StateFolder)
     result = _rollout(folder, "undo", "chat")
     assert result.exit_code == 0
     assert result.stderr == "argosy up does not run here; it takes effect once it is started\n"
+
+
+def test_a_request_that_argosy_up_does_not_follow(folder: StateFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "POLL_S", 0.001)
+    monkeypatch.setattr(local, "PATIENCE_S", 0.003)
+    with folder.locked():
+        result = _rollout(folder, "undo", "chat")
+    assert result.exit_code == 0
+    assert result.stderr == "argosy up has not followed it yet; its own output may say why\n"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tests.operator.cli.rollout.bodies import NOW, body, held, promoted, steppin
 from argosy.cli.rollout.description import description, history
 from argosy.cli.rollout.member import Member
 from argosy.cli.rollout.progress import Progress, progress
-from argosy.rollout.state import Phase
+from argosy.rollout.state import Phase, RolloutState
 
 SHARES = {
     "desiredTraffic": "50%",
@@ -53,6 +53,27 @@ SHARES = {
 )
 def test_progress(document: dict[str, Any], expected: Progress) -> None:
     assert progress(Member.of(document)) == expected
+
+
+@pytest.mark.parametrize(
+    ("state", "annotations", "pending"),
+    [
+        (promoted(), {"argosy.dev/undo": "bbb2@1"}, "argosy.dev/undo"),
+        (promoted(handled=("undo=bbb2@1",)), {"argosy.dev/undo": "bbb2@1"}, ""),
+        (promoted(), {"argosy.dev/undo": "aaa1@1"}, ""),
+        (promoted(former=None), {"argosy.dev/undo": "bbb2@1"}, ""),
+        (promoted(), {"argosy.dev/promote": "bbb2@1"}, ""),
+        (held(), {"argosy.dev/retry": "bbb2@1"}, "argosy.dev/retry"),
+        (held(handled=("retry=bbb2@1",)), {"argosy.dev/retry": "bbb2@1"}, ""),
+        (held(), {"argosy.dev/undo": "bbb2@1"}, ""),
+    ],
+)
+def test_a_request_that_is_still_to_be_acted_upon_is_waited_for(
+    state: RolloutState, annotations: dict[str, str], pending: str
+) -> None:
+    result = progress(Member.of(body(state, ready="True", annotations=annotations)))
+    assert (result.message == f"the annotation {pending} has not been acted upon yet") is bool(pending)
+    assert (result.finished or result.failed) is not bool(pending)
 
 
 def test_a_resource_without_a_status_has_only_been_declared() -> None:

@@ -13,6 +13,9 @@ from argosy.local.state import StateFolder
 POLL_S = 0.2
 """Seconds between readings of the status, which `argosy up` writes at most five times a second."""
 
+PATIENCE_S = 5.0
+"""Seconds in which `argosy up` reads a request, unless it is busy."""
+
 
 class LocalTarget:
     """The `argosy up` of a state folder. Implements `Target`."""
@@ -40,13 +43,20 @@ class LocalTarget:
             await asyncio.sleep(POLL_S)
 
     async def request(self, member: Member, request: Request) -> str:
-        """Write the annotation where the running `argosy up` looks for it."""
+        """Write the annotation where the running `argosy up` looks for it, and wait until it has read it."""
         identity = f"{member.kind} {member.namespace}/{member.name}"
         try:
             annotate(self._folder, identity, request.annotation, request.value)
         except OSError as error:
             raise TargetError(f"{self._folder.root} cannot be written: {error.strerror or error}") from error
-        return "" if self._folder.is_locked() else "argosy up does not run here; it takes effect once it is started"
+        if not self._folder.is_locked():
+            return "argosy up does not run here; it takes effect once it is started"
+        for _ in range(round(PATIENCE_S / POLL_S)):
+            now = await self.member(f"{_kind(member)}/{member.name}")
+            if now.annotations.get(request.annotation) == request.value:
+                return ""
+            await asyncio.sleep(POLL_S)
+        return "argosy up has not followed it yet; its own output may say why"
 
     def _resources(self) -> list[Mapping[str, Any]]:
         status = self._folder.read_status()
