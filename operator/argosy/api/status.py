@@ -36,7 +36,8 @@ class VersionStatus(StatusPart):
         default=0,
         ge=0,
         le=100,
-        description="The percentage of reachable servers on which it answers requests that name no version.",
+        description="The percentage of the requests that name no version which it is to answer, by the servers that "
+        "have it and the weights of a rollout.",
     )
     replicas: Int = Field(default=0, ge=0, description="Servers that should have it.")
     available_replicas: Int = Field(default=0, ge=0, description="Servers on which it is loaded.")

@@ -17,6 +17,7 @@ def action(context: Context, at_once: bool = False) -> Action:
         keep=_keep(context),
         act_on=ActOn.CANDIDATE if state.phase in PROVING or context.declares_stable() else ActOn.STABLE,
         shadow=shadow.traffic if shadow is not None else None,
+        steps=len(context.steps),
         wake=context.now if at_once else _wake(context),
     )
 

@@ -229,12 +229,14 @@ class Action:
     """What is to be done in a state.
 
     `weights`: each version's share of the requests that name none, in millionths; they sum to a million. `shadow`: the
-    share of requests to mirror to the candidate, in millionths. `keep`: the versions to have loaded. `wake`: when the
-    state is to be advanced again at the latest; None if only a change of its inputs matters.
+    share of requests to mirror to the candidate, in millionths. `keep`: the versions to have loaded; any other is to be
+    unloaded once one of these is ready. `steps`: their number. `wake`: when the state is to be advanced again at the
+    latest; None if only a change of its inputs matters.
     """
 
     weights: Mapping[int, int]
     keep: frozenset[int]
     act_on: ActOn
     shadow: int | None = None
+    steps: int = 0
     wake: datetime | None = None

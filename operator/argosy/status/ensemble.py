@@ -22,7 +22,8 @@ def ensemble_status(
     """Return the status of a valid ensemble of a pool."""
     servers = progress.servers_with(ensemble.name)
     placements = shared_placements(progress, ensemble, servers)
-    loading = progress.loading(ensemble.name, [ensemble.spec.version], servers)
+    serving = progress.members.ensembles.get(ensemble.name, ensemble)
+    loading = progress.loading(ensemble.name, [serving.spec.version], servers)
     generation = ensemble.metadata.generation
     parts = [
         _valid(ensemble, progress.pool),
@@ -37,7 +38,7 @@ def ensemble_status(
         observed_generation=generation,
         conditions=conditions(before, findings, generation, now),
         **serving_fields(loading, servers, placements),
-        steps=_steps(ensemble, progress, servers),
+        steps=_steps(serving, progress, servers),
         scaling=scaling_status(scaled, len(servers) + len(progress.unplaced_of(ensemble.name))),
     )
 

@@ -2,25 +2,27 @@
 
 from argosy.api import Reason
 from argosy.api.rolloutstatus import RolloutStatus
+from argosy.api.values.quantity import format_percent
 from argosy.planning.rollouts.member import MemberRollout
-from argosy.rollout.state import Phase, Waiting
+from argosy.rollout.state import Phase, Revision, Waiting
 from argosy.rollout.statuses import to_status
 from argosy.status.conditions import bounded
 from argosy.status.kstatus import Unsettled
 
 _PER_THOUSAND = 1000
 """Millionths in a thousandth."""
+_LONGEST = 2000
+"""Characters of a message."""
 
 
 def rollout_status(rollout: MemberRollout) -> RolloutStatus:
     """Return the status of a rollout: the machine's state, the candidate's traffic, the strategy and its reason."""
-    settings, candidate, chosen = rollout.settings, rollout.state.candidate, rollout.chosen
-    steps = len(settings.steps) if settings is not None else 0
-    update: dict[str, object] = {"steps": steps} if steps else {}
+    candidate, chosen = rollout.state.candidate, rollout.chosen
+    update: dict[str, object] = {"steps": rollout.action.steps} if rollout.action.steps else {}
     if chosen is not None:
         update |= {"strategy": chosen.strategy or "", "strategy_message": chosen.message}
     if candidate is not None:
-        update["desired_traffic"] = rollout.action.weights.get(candidate.version, 0) // _PER_THOUSAND
+        update["desired_traffic"] = _share(rollout)
     if candidate is not None and rollout.traffic is not None:
         update["traffic"] = round(rollout.traffic * _PER_THOUSAND)
     return to_status(rollout.state).model_copy(update=update)
@@ -32,11 +34,40 @@ def unsettled(rollout: MemberRollout | None) -> Unsettled | None:
         return None
     state = rollout.state
     if state.phase is Phase.HELD:
-        return Unsettled(Reason.ROLLED_BACK, bounded(state.message), stalled=True)
+        return Unsettled(Reason.ROLLED_BACK, bounded(state.message, _LONGEST), stalled=True)
     if not state.under_way:
         return None
     reason = Reason.PAUSED if state.waiting == Waiting.PAUSED else Reason.ROLLING_OUT
-    return Unsettled(reason, bounded(f"{state.phase}: {state.message}" if state.message else state.phase))
+    return Unsettled(reason, bounded("; ".join(filter(None, (_progress(rollout), state.message))), _LONGEST))
+
+
+def _progress(rollout: MemberRollout) -> str:
+    """Return which revision replaces which one, and how far it is."""
+    state = rollout.state
+    if state.phase is Phase.ROLLING_BACK:
+        return f"{_name(state.stable)} serves in place of {_name(state.candidate)}"
+    return f"{_name(state.candidate)} is to replace {_name(state.stable)}: {_how_far(rollout)}"
+
+
+def _how_far(rollout: MemberRollout) -> str:
+    match rollout.state.phase:
+        case Phase.SHADOWING:
+            return "requests are mirrored to it"
+        case Phase.STEPPING:
+            share = format_percent(_share(rollout))
+            return f"step {rollout.state.step + 1} of {rollout.action.steps}, {share} of requests"
+        case phase:
+            return phase.lower()
+
+
+def _share(rollout: MemberRollout) -> int:
+    """Return the share of requests that the candidate is to get, in thousandths."""
+    candidate = rollout.state.candidate
+    return rollout.action.weights.get(candidate.version, 0) // _PER_THOUSAND if candidate is not None else 0
+
+
+def _name(revision: Revision | None) -> str:
+    return f"version {revision.version} (revision {revision.name})" if revision is not None else "nothing"
 
 
 def measured_traffic(rollout: MemberRollout | None) -> dict[int, int] | None:

@@ -308,7 +308,7 @@ def test_a_right_pool_is_begun_alongside_a_wrong_model(workspace: Any, up: Start
 
 def test_get_prints_the_crds_columns_and_what_has_no_effect(workspace: Any, up: Start, documents: Documents) -> None:
     workspace.write_model("double", 2.0)
-    unused = "spec:\n  rollout: {steps: [{traffic: 10%}]}\n"
+    unused = "spec:\n  rateLimiter: {priority: 2}\n"
     workspace.write(documents("one", 1, "double").replace("spec:\n", unused, 1))
     run = up()
     run.until_ready("one")
@@ -317,15 +317,15 @@ def test_get_prints_the_crds_columns_and_what_has_no_effect(workspace: Any, up: 
     ran = subprocess.run(
         command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(SOURCES)}
     )
-    reported = "InferenceModel default/one: without effect in this release: spec.rollout"
+    reported = "InferenceModel default/one: without effect in this release: spec.rateLimiter"
     assert reported in ran.stderr
     assert reported in run.output
     shown = ran.stdout.splitlines()
     assert shown[0].split() == [
-        *("NAME", "READY", "REASON", "POOL", "VERSION", "REPLICAS", "AVAILABLE", "INSTANCES", "SCALING"),
-        *("TOKENS/S", "BOTTLENECK", "REGIME", "AGE"),
+        *("NAME", "READY", "REASON", "POOL", "VERSION", "ROLLOUT", "REPLICAS", "AVAILABLE", "INSTANCES"),
+        *("SCALING", "TOKENS/S", "BOTTLENECK", "REGIME", "AGE"),
     ]
-    assert shown[1].split()[:8] == ["one", "True", "Serving", "laptop", "1", "1", "1", "1"]
+    assert shown[1].split()[:8] == ["one", "True", "Serving", "laptop", "1", "<none>", "1", "1"]
 
 
 def test_a_second_server_takes_the_next_free_ports_and_keeps_them(

@@ -248,8 +248,30 @@ def test_queries_need_a_prometheus() -> None:
             "set its spec.monitoring.prometheus, or leave the queries out"
         )
     ]
-    watched = HEAD % ("ServingPool", "p", "n") + "spec: {monitoring: {prometheus: {url: 'http://prometheus:9090'}}}\n"
-    assert check(watched, model("m", more=more)) == []
+    assert check(pool_with(PROMETHEUS), model("m", more=more)) == []
+
+
+PROMETHEUS = "monitoring: {prometheus: {url: 'http://prometheus:9090'}}"
+TEMPLATES = "analysisTemplates: [{name: slow, queries: [{name: up, query: up, successCondition: result == 1}]}]"
+
+
+def pool_with(*fields: str) -> str:
+    return HEAD % ("ServingPool", "p", "n") + f"spec: {{{', '.join(fields)}}}\n"
+
+
+def test_a_template_is_one_of_the_pool_with_a_prometheus() -> None:
+    refers = model("m", more=", rollout: {analysis: {templateRef: {name: slow}}}")
+    where = "f.yaml: InferenceModel n/m: spec.rollout.analysis.templateRef"
+    assert check(pool_with(PROMETHEUS, TEMPLATES), refers) == []
+    assert check(pool_with(TEMPLATES), refers) == [
+        f"{where}: pool 'p' names no Prometheus to ask: set its spec.monitoring.prometheus, or leave the template out"
+    ]
+    assert check(pool_with(PROMETHEUS), refers) == [
+        f"{where}.name: pool 'p' has no 'slow' in its spec.analysisTemplates; add it there, or leave this out"
+    ]
+    misspelt = model("m", more=", rollout: {analysis: {templateRef: {name: slew}}}")
+    (words,) = check(pool_with(PROMETHEUS, TEMPLATES), misspelt)
+    assert "has no 'slew' in its spec.analysisTemplates; did you mean 'slow'" in words
 
 
 def from_file(uri: str, more: str = "") -> str:

@@ -16,6 +16,7 @@ from tests.operator.status.rounds import (
     report,
 )
 
+from argosy.status.findings.unsupported import unused_model_settings
 from argosy.status.statuses import statuses
 
 
@@ -43,15 +44,25 @@ def test_every_setting_without_effect_is_named() -> None:
 
 
 def test_an_ensembles_settings_without_effect_are_named() -> None:
-    requested = {"rollout": {"paused": True}, "maxInflightRequests": 4}
     reported_of = {}
     for runtime in ("argosy", "triton"):
-        resources = [pool(runtime={"name": runtime}), model("x"), ensemble("e", {"model": "x"}, **requested)]
+        resources = [pool(runtime={"name": runtime}), model("x"), ensemble("e", {"model": "x"}, maxInflightRequests=4)]
         status = of_ensemble(statuses(decided_round(resources, [report("p-0", loaded("x"), loaded("e"))])))
-        assert described(status, "Valid") == ("True", "SettingWithoutEffect")
-        fields = ("spec.maxInflightRequests", "spec.rollout")
-        reported_of[runtime] = [field for field in fields if field in condition_of(status, "Valid").message]
-    assert reported_of == {"argosy": ["spec.maxInflightRequests"], "triton": ["spec.rollout"]}
+        reported_of[runtime] = "spec.maxInflightRequests" in condition_of(status, "Valid").message
+    assert reported_of == {"argosy": True, "triton": False}
+
+
+def test_a_rollout_has_no_effect_on_a_model_with_variants() -> None:
+    steps, stored_strategy = {"steps": [{"traffic": "100%"}]}, {"strategy": "Recreate", "paused": False}
+    for rollout, variants, reported in (
+        (steps, (), False),
+        (steps, ("fast",), True),
+        (stored_strategy, ("fast",), False),
+    ):
+        declared = model("m", rollout=rollout)
+        with_variants = declared.spec.model_copy(update={"variants": variants})
+        unused = unused_model_settings(declared.model_copy(update={"spec": with_variants}), pool())
+        assert ("spec.rollout" in unused) is reported
 
 
 def test_a_chat_that_no_server_answers_is_reported() -> None:

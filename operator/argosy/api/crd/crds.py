@@ -53,6 +53,13 @@ _MESSAGE = Column(
 )
 _AGE = Column("Age", ".metadata.creationTimestamp", "date", "Time since its creation.")
 _VERSION = Column("Version", ".status.activeVersion", "integer", "The version that most requests reach.")
+_ROLLOUT = Column("Rollout", ".status.rollout.phase", description="The phase of its rollout.")
+_TRAFFIC = Column(
+    "Traffic",
+    ".status.rollout.desiredTraffic",
+    description="The share of requests that the candidate of its rollout is to get.",
+    priority=1,
+)
 _REPLICAS = Column("Replicas", ".status.replicas", "integer", "Servers that should have it.")
 _INSTANCES = Column("Instances", ".status.scaling.instances", "integer", "Instances on each device of a replica.")
 _SCALING = Column("Scaling", _condition("Scaling", "reason"), description="The reason for the number of replicas.")
@@ -76,6 +83,7 @@ DEFINITIONS = (
             _POOL,
             Column("Format", ".spec.modelFormat.name", description="The model's format.", priority=1),
             _VERSION,
+            _ROLLOUT,
             _REPLICAS,
             _AVAILABLE,
             _INSTANCES,
@@ -84,6 +92,7 @@ DEFINITIONS = (
             _BOTTLENECK,
             Column("Regime", ".status.regime.variant", description="The variant that new requests go to."),
             _ENGINE,
+            _TRAFFIC,
             _URL,
             _WHY,
             _MESSAGE,
@@ -96,7 +105,22 @@ DEFINITIONS = (
         EnsembleStatus,
         "ensembles",
         "aens",
-        (_READY, _REASON, _POOL, _VERSION, _REPLICAS, _AVAILABLE, _SCALING, _BOTTLENECK, _URL, _WHY, _MESSAGE, _AGE),
+        (
+            _READY,
+            _REASON,
+            _POOL,
+            _VERSION,
+            _ROLLOUT,
+            _REPLICAS,
+            _AVAILABLE,
+            _SCALING,
+            _BOTTLENECK,
+            _TRAFFIC,
+            _URL,
+            _WHY,
+            _MESSAGE,
+            _AGE,
+        ),
     ),
     Definition(
         ServingPool,

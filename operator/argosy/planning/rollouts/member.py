@@ -10,10 +10,15 @@ from argosy.planning.rollouts.revision import Member
 from argosy.planning.rollouts.strategy import ChosenStrategy, RolloutStrategy
 from argosy.rollout.state import Action, ActOn, RolloutState
 
+_UNSTAGED = Rollout().model_dump(exclude={"strategy"})
+
 
 def is_staged(settings: Rollout | None) -> bool:
-    """Return whether a new version is to be proven: more than a strategy is declared."""
-    return settings is not None and bool(settings.model_fields_set - {"strategy"})
+    """Return whether a new version is to be proven: more than a strategy is declared.
+
+    Its values count, and not which fields are set: an API server fills in defaults.
+    """
+    return settings is not None and settings.model_dump(exclude={"strategy"}) != _UNSTAGED
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,6 @@ def check_set(
         _engines(every),
         _build_images(every),
         check_folders(every),
-        _queries(every),
         _graphs(every, invalid),
         _nesting(every),
     )
@@ -226,22 +225,6 @@ def _build_images(resources: list[Resource]) -> Faults:
                     "image, or have the image added to the pool's spec.builds.allowedImages"
                 )
                 yield model, Fault(message, ("spec", "engine", "image"))
-
-
-def _queries(resources: list[Resource]) -> Faults:
-    """Yield members with queries whose pool names no Prometheus."""
-    unmonitored = {
-        pool.key for pool in resources if isinstance(pool, ServingPool) and pool.spec.monitoring.prometheus is None
-    }
-    for member in resources:
-        if isinstance(member, ServingPool) or member.pool_key not in unmonitored or member.spec.rollout is None:
-            continue
-        if member.spec.rollout.analysis.queries:
-            message = (
-                f"pool {member.spec.pool_ref.name!r} names no Prometheus to ask: set its spec.monitoring.prometheus, "
-                "or leave the queries out"
-            )
-            yield member, Fault(message, ("spec", "rollout", "analysis", "queries"))
 
 
 def _graphs(resources: list[Resource], invalid: Invalid) -> Faults:

@@ -10,10 +10,7 @@ from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
 from argosy.planning.rollouts.member import is_staged
 
-_ROLLOUT = (
-    "a new version takes all traffic once it is loaded, without shadow, steps, analysis or pause, of a model with "
-    "variants and on NVIDIA's server"
-)
+_ROLLOUT = "of a model with variants a new version takes all traffic once it is loaded, without steps and analysis"
 _CHAT = "only the bundled server makes a pipeline a chat model of OpenAI's API"
 _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] = {
     "spec.rateLimiter": (
@@ -21,10 +18,7 @@ _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] 
         "instances run whenever they are free: only NVIDIA's server limits them, and with the pool's spec.rateLimit",
     ),
     "spec.chat": (lambda model, pool: model.spec.chat is not None and not _is_bundled(pool), _CHAT),
-    "spec.rollout": (
-        lambda model, pool: is_staged(model.spec.rollout) and bool(model.spec.variants or not _is_bundled(pool)),
-        _ROLLOUT,
-    ),
+    "spec.rollout": (lambda model, _: is_staged(model.spec.rollout) and bool(model.spec.variants), _ROLLOUT),
 }
 _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
     "spec.maxInflightRequests": (
@@ -32,10 +26,6 @@ _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
         "the bundled server sets no bound; requests go on to a step as they come",
     ),
     "spec.chat": (lambda ensemble, pool: ensemble.spec.chat is not None and not _is_bundled(pool), _CHAT),
-    "spec.rollout": (
-        lambda ensemble, pool: is_staged(ensemble.spec.rollout) and not _is_bundled(pool),
-        _ROLLOUT,
-    ),
 }
 _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
     "spec.packing.consolidate": (

@@ -89,11 +89,11 @@ def test_traffic_of_a_model_whose_shape_no_one_knows_has_no_effect() -> None:
 
 def test_advice_and_a_setting_without_effect_are_both_reported() -> None:
     spec = {"parallelism": {"tensor": 8}, "traffic": {"promptTokens": 1, "outputTokens": 9}}
-    spec["rollout"] = {"paused": True}
+    spec["rateLimiter"] = {"priority": 2}
     _, reason, message = valid(round_of(spec))
     assert reason == "TopologyAdvice"
     assert "DecodeHeavy" in message
-    assert "without effect in this release: spec.rollout" in message
+    assert "without effect in this release: spec.rateLimiter" in message
 
 
 def test_the_status_shows_what_the_shape_gives() -> None:
