@@ -8,8 +8,9 @@ from math import inf
 import numpy as np
 
 from argosy.autoscaling.decision import Allocation
+from argosy.autoscaling.metrics.durations import Durations
 from argosy.autoscaling.metrics.histograms import Histogram
-from argosy.autoscaling.metrics.version_counts import Durations, Executions, VersionSignals
+from argosy.autoscaling.metrics.version_counts import Executions, VersionSignals
 from argosy.simulation.servers.batching import BatchingServer
 from argosy.simulation.service import ServiceCurve
 from argosy.simulation.traces import Floats

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from argosy.analysis.errors import ERROR_RATE, counts_of
+from argosy.analysis.mirrored import as_requests
 from argosy.analysis.percentiles import Baseline, baseline
+from argosy.analysis.shadow_status import from_status
+from argosy.autoscaling.metrics.shadow_counts import ShadowSignals, together
 from argosy.autoscaling.metrics.version_counts import VersionSignals
 from argosy.rollout.state import RolloutState
 from argosy.rollout.verdict import Verdict
@@ -20,8 +23,9 @@ class Evidence:
     """The evidence of one analysis, by its name (`RolloutState.analysis`; empty while nothing is proven).
 
     What the versions `stable` and `candidate` counted since it began; `earlier`: what the stable one did before, and
-    its `baselines` at other traffic. `restored`: requests and failures of the candidate that a status has of an
-    operator before this one.
+    its `baselines` at other traffic. `shadow`: of the requests that were mirrored to the candidate in this rollout,
+    which count as its requests. `restored`: requests and failures of the candidate that a status has of an operator
+    before this one.
     """
 
     analysis: str = ""
@@ -31,16 +35,19 @@ class Evidence:
     of_candidate: VersionSignals = _NOTHING
     earlier: VersionSignals = _NOTHING
     baselines: tuple[Baseline, ...] = ()
+    shadow: ShadowSignals | None = None
     restored: VersionSignals = _NOTHING
 
     def add(self, versions: Mapping[int, VersionSignals]) -> "Evidence":
         """Return the evidence with what the versions counted since the reading before."""
-        none, stable, candidate = _NOTHING, self.of_stable, self.of_candidate
+        none, stable, candidate, shadow = _NOTHING, self.of_stable, self.of_candidate, self.shadow
         if self.stable is not None:
             stable += versions.get(self.stable, none)
         if self.candidate is not None:
-            candidate += versions.get(self.candidate, none)
-        added = replace(self, of_stable=stable, of_candidate=candidate)
+            grown = versions.get(self.candidate, none)
+            candidate += as_requests(grown)
+            shadow = together(shadow, grown.shadow)
+        added = replace(self, of_stable=stable, of_candidate=candidate, shadow=shadow)
         return added._begun() if not self.analysis and stable.requests > _ENOUGH else added
 
     def follow(self, state: RolloutState) -> "Evidence":
@@ -53,7 +60,9 @@ class Evidence:
             return self
         if self.stable is None or self.stable != stable:
             return Evidence(state.analysis, stable, candidate)
-        return replace(self._begun(), analysis=state.analysis, candidate=candidate)
+        goes_on = _rollout(self.analysis) == _rollout(state.analysis)
+        shadow = self.shadow if goes_on else None
+        return replace(self._begun(), analysis=state.analysis, candidate=candidate, shadow=shadow)
 
     def _begun(self) -> "Evidence":
         """Return new evidence, of which this is the earlier one."""
@@ -78,7 +87,14 @@ class Evidence:
 def restored(state: RolloutState) -> Evidence:
     """Return the evidence of a state after a restart: the requests and failures that its verdict has."""
     evidence = Evidence().follow(state)
+    if state.verdict is not None and _rollout(state.verdict.analysis) == _rollout(evidence.analysis):
+        evidence = replace(evidence, shadow=from_status(state.verdict.shadow))
     return replace(evidence, restored=_counts(state.verdict)) if _is_present(state) else evidence
+
+
+def _rollout(analysis: str) -> str:
+    """Return the part of an analysis' name that all of one rollout have."""
+    return analysis.rpartition("/")[0]
 
 
 def _is_present(state: RolloutState) -> bool:

@@ -15,7 +15,8 @@ from typing import Final
 
 from argosy.analysis.errors import OUTCOMES
 from argosy.analysis.sequential import Decision, RateTest
-from argosy.autoscaling.metrics.version_counts import Durations, VersionSignals
+from argosy.autoscaling.metrics.durations import Durations
+from argosy.autoscaling.metrics.version_counts import VersionSignals
 from argosy.rollout.verdict import Measurement, Outcome
 
 SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}

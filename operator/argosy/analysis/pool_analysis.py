@@ -9,6 +9,7 @@ from argosy.analysis.evidence import Evidence, restored
 from argosy.analysis.queries import QueryResults, query_key
 from argosy.analysis.verdicts import verdict
 from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery
+from argosy.api.model.rollout.shadow import Shadow
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.rollout.state import Phase, RolloutState
 from argosy.rollout.verdict import Measurement, Outcome, Verdict
@@ -22,6 +23,7 @@ class Subject:
     """A member whose versions are read: its resource's name, the state of its rollout, and what its spec asks.
 
     `least`: the requests that its present step needs. `error`: why its queries are not all known.
+    `shadow`: how mirrored requests are judged, while requests are mirrored.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Subject:
     queries: tuple[AnalysisQuery, ...] = ()
     least: int = 0
     error: str = ""
+    shadow: Shadow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def _next(subject: Subject, signals: PoolSignals, before: MemberAnalysis, now: d
     since = _proven_since(subject.state, before, now)
     warm_up = timedelta(milliseconds=subject.analysis.warm_up)
     results = _results(subject, signals) if since is not None and now - since >= warm_up else None
-    latest = verdict(subject.analysis, evidence, subject.queries, results, signals.error, subject.error)
+    latest = verdict(subject.analysis, evidence, subject.queries, results, signals.error, subject.error, subject.shadow)
     if _is_due(before, latest, subject.least, now):
         return MemberAnalysis(evidence, latest, now, since)
     return MemberAnalysis(evidence, before.verdict, before.reported_at, since)

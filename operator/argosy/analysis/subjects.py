@@ -60,6 +60,7 @@ def subject(
         queries_of(analysis, templates),
         _least(rollout, state),
         missing_template(analysis, templates),
+        rollout.shadow if rollout is not None and state.phase is Phase.SHADOWING else None,
     )
 
 

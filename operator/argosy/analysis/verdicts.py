@@ -5,10 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from argosy.analysis.errors import confidence, error_rate
 from argosy.analysis.evidence import Evidence
 from argosy.analysis.immediate import immediate_failures
+from argosy.analysis.mirrored import answers, paired
 from argosy.analysis.percentiles import SHARES, baseline, percentile, queue_share
 from argosy.analysis.queries import QueryResults, query_measurements
 from argosy.analysis.service_time import service_time
+from argosy.analysis.shadow_status import to_status
 from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery
+from argosy.api.model.rollout.shadow import Shadow
+from argosy.autoscaling.metrics.shadow_counts import ShadowSignals
 from argosy.rollout.verdict import Measurement, Outcome, Verdict
 
 NO_EVIDENCE, TEMPLATE = "NoEvidence", "templateRef"
@@ -23,12 +27,14 @@ def verdict(
     results: QueryResults | None = None,
     error: str = "",
     missing: str = "",
+    shadow: Shadow | None = None,
 ) -> Verdict:
     """Return the verdict on the evidence. `results`: None before the queries are judged. `error`: why not all servers
     could be read, which is part of the message while there is no verdict. `missing`: why the queries are not complete.
+    `shadow`: how mirrored requests are judged, while requests are mirrored.
     """
     dry_run = {query.name for query in queries if query.dry_run}
-    measured = list(_measured(analysis, evidence))
+    measured = list(_measured(analysis, evidence, shadow))
     queried = list(query_measurements(queries, results)) if results is not None else []
     if missing:
         measured.append(Measurement(TEMPLATE, outcome=Outcome.ERROR, message=missing))
@@ -43,18 +49,23 @@ def verdict(
     message = "; ".join(f"{measurement.name}: {measurement.message}" for measurement in decisive)
     if error and outcome in (Outcome.INCONCLUSIVE, Outcome.ERROR):
         message = f"{message}; {error}" if message else error
-    return Verdict(outcome, evidence.analysis, reason, message, (*measured, *queried))
+    mirrored = to_status(evidence.shadow) if evidence.shadow is not None else None
+    return Verdict(outcome, evidence.analysis, reason, message, (*measured, *queried), mirrored)
 
 
-def _measured(analysis: Analysis, evidence: Evidence) -> Iterator[Measurement]:
+def _measured(analysis: Analysis, evidence: Evidence, shadow: Shadow | None) -> Iterator[Measurement]:
     """Yield what follows from the servers' metrics."""
     candidate, stable, sure = evidence.of_candidate, evidence.of_stable, confidence(analysis)
     yield from immediate_failures(candidate, stable)
     yield error_rate(analysis, evidence.counts, stable)
+    if shadow is not None:
+        yield from answers(shadow, evidence.shadow or ShadowSignals(), sure)
     limits = analysis.latency
     if limits.service_time is not None:
         yield service_time(limits.service_time, sure, candidate, stable, evidence.earlier)
     baselines = [*evidence.baselines, *([one] if (one := baseline(stable)) is not None else [])]
+    if shadow is not None:
+        baselines = [*paired(candidate)] or baselines
     for name in SHARES:
         limit = getattr(limits, name)
         if limit is not None:

@@ -57,6 +57,66 @@ class AnalysisStatus(StatusPart):
     measurements: tuple[MeasurementStatus, ...] = Field(default=(), description="The evidence; the first fifty.")
 
 
+class ShadowCount(StatusPart):
+    """Mirrored requests with one reason."""
+
+    reason: str = Field(description="The reason, as servers' metrics have it.")
+    requests: Int = Field(ge=0, description="How many requests.")
+
+
+class ShadowLatency(StatusPart):
+    """Percentiles of the latency, in seconds."""
+
+    p50: Number | None = Field(default=None, description="The median.")
+    p95: Number | None = Field(default=None, description="95 percent of the requests took at most that long.")
+    p99: Number | None = Field(default=None, description="99 percent of the requests took at most that long.")
+
+
+class ShadowExampleStatus(StatusPart):
+    """A request to which two revisions gave different answers."""
+
+    request_id: str = Field(
+        description="The request's id. A request that came without one has an id that the server's log explains."
+    )
+    kind: str = Field(description="Value, Top1, Elements, Text, Shape, Datatype, Missing or Responses.")
+    size: Number = Field(description="How far the answers are apart, by the kind.")
+
+
+class ShadowOutputStatus(StatusPart):
+    """One output of the mirrored requests."""
+
+    output: str = Field(description="The output's name.")
+    different: Int = Field(default=0, ge=0, description="Requests whose output differs by more than the tolerance.")
+    largest_difference: Number | None = Field(
+        default=None, description="The largest absolute difference of its numbers."
+    )
+    rows: Int = Field(default=0, ge=0, description="Rows whose largest elements were compared.")
+    agreeing_rows: Int = Field(default=0, ge=0, description="Of these, rows with the same largest element.")
+    examples: tuple[ShadowExampleStatus, ...] = Field(default=(), description="The five worst answers.")
+
+
+class ShadowStatus(StatusPart):
+    """What became of the requests that were chosen to be mirrored to the candidate."""
+
+    equal: Int = Field(default=0, ge=0, description="Both revisions answered alike.")
+    different: Int = Field(default=0, ge=0, description="The answers differ by more than the tolerances.")
+    failed: Int = Field(default=0, ge=0, description="The candidate failed, and the stable revision answered.")
+    uncompared: Int = Field(default=0, ge=0, description="Both answered, and the answers were not compared.")
+    skipped: Int = Field(default=0, ge=0, description="They were not mirrored, as while other requests waited.")
+    canceled: Int = Field(default=0, ge=0, description="They were withdrawn, as by their clients.")
+    failures: tuple[ShadowCount, ...] = Field(default=(), description="Why the candidate failed.")
+    not_compared: tuple[ShadowCount, ...] = Field(default=(), description="Why requests were skipped or not compared.")
+    stable_latency: ShadowLatency | None = Field(
+        default=None, description="The stable revision's latency of the requests that both answered."
+    )
+    candidate_latency: ShadowLatency | None = Field(
+        default=None, description="The candidate's latency of the same requests."
+    )
+    outputs: tuple[ShadowOutputStatus, ...] = Field(
+        default=(), description="The outputs, those first in which most answers differ; at most eight."
+    )
+
+
 class HeldRevision(StatusPart):
     """A revision that failed.
 
@@ -108,6 +168,9 @@ class RolloutStatus(StatusPart):
     strategy: OptionalWord = Field(default="", description="Where the candidate gets its memory.")
     strategy_message: str = Field(default="", description="Why that strategy, and what follows from it.")
     analysis: AnalysisStatus | None = Field(default=None, description="The last verdict, if there is one.")
+    shadow: ShadowStatus | None = Field(
+        default=None, description="The comparison of mirrored requests, since the candidate gets any."
+    )
     handled: tuple[str, ...] = Field(default=(), description="Annotations that were acted upon, while they are set.")
     held: tuple[HeldRevision, ...] = Field(default=(), description="Revisions that failed; the last twenty.")
     history: tuple[RolloutRecord, ...] = Field(default=(), description="The last ten rollouts, newest first.")

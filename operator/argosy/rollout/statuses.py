@@ -11,6 +11,7 @@ from argosy.api.rolloutstatus import (
     RevisionStatus,
     RolloutRecord,
     RolloutStatus,
+    ShadowStatus,
     StepVersion,
 )
 from argosy.api.values.times import parse_time
@@ -40,6 +41,7 @@ def to_status(state: RolloutState) -> RolloutStatus:
         waiting=state.waiting,
         message=state.message[:LONGEST],
         analysis=_analysis_status(state.verdict),
+        shadow=state.verdict.shadow if state.verdict is not None else None,
         handled=state.handled,
         held=tuple(
             HeldRevision(
@@ -82,7 +84,7 @@ def from_status(status: RolloutStatus | None) -> RolloutState | None:
         observed_at=_time(status.observed_at),
         waiting=status.waiting,
         message=status.message,
-        verdict=_verdict(status.analysis),
+        verdict=_verdict(status.analysis, status.shadow),
         failed=tuple(_failed(status.held)),
         history=tuple(_records(status.history)),
         handled=status.handled,
@@ -126,7 +128,7 @@ def _analysis_status(verdict: Verdict | None) -> AnalysisStatus | None:
     )
 
 
-def _verdict(status: AnalysisStatus | None) -> Verdict | None:
+def _verdict(status: AnalysisStatus | None, shadow: ShadowStatus | None = None) -> Verdict | None:
     if status is None or status.outcome not in set(Outcome):
         return None
     measurements = tuple(
@@ -142,7 +144,7 @@ def _verdict(status: AnalysisStatus | None) -> Verdict | None:
         )
         for measurement in status.measurements
     )
-    return Verdict(Outcome(status.outcome), status.analysis, status.reason, status.message, measurements)
+    return Verdict(Outcome(status.outcome), status.analysis, status.reason, status.message, measurements, shadow)
 
 
 def _failed(entries: Iterable[HeldRevision]) -> Iterable[FailedRevision]:

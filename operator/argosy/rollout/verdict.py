@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from argosy.api.rolloutstatus import ShadowStatus
+
 
 class Outcome(StrEnum):
     """The result of an analysis."""
@@ -40,7 +42,8 @@ class Measurement:
 class Verdict:
     """The result of the analysis `analysis` (`RolloutState.analysis`), with its evidence.
 
-    A verdict on another analysis than the state's present one is ignored.
+    A verdict on another analysis than the state's present one is ignored. `shadow`: the comparison of mirrored
+    requests in this rollout, if there were any.
     """
 
     outcome: Outcome
@@ -48,3 +51,4 @@ class Verdict:
     reason: str = ""
     message: str = ""
     measurements: tuple[Measurement, ...] = ()
+    shadow: ShadowStatus | None = None

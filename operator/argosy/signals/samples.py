@@ -14,27 +14,30 @@ from argosy.autoscaling.metrics.histograms import Histogram
 from argosy.autoscaling.metrics.names import (
     LATENCY_SUMMARY,
     QUEUE_SUMMARY,
+    SEPARATOR,
     Counter,
     Failure,
     Gauge,
     HistogramName,
+    PerShadow,
     PerSize,
     PerVariant,
 )
 from argosy.autoscaling.metrics.signals import GpuSignals
 from argosy.autoscaling.metrics.windows import Exposed, ModelKey, ModelSeries
 
-LABELS = {
-    "argosy_request_failures_total": "reason",
-    "nv_inference_request_failure": "reason",
-    "nv_trt_llm_request_metrics": "request_type",
-    "nv_trt_llm_kv_cache_block_metrics": "kv_cache_block_type",
-    LATENCY_SUMMARY: "quantile",
-    QUEUE_SUMMARY: "quantile",
-    **{source: "variant" for metric in PerVariant for source in metric.value},
-    **{source: "rows" for metric in PerSize for source in metric.value},
+LABELS: Mapping[str, tuple[str, ...]] = {
+    "argosy_request_failures_total": ("reason",),
+    "nv_inference_request_failure": ("reason",),
+    "nv_trt_llm_request_metrics": ("request_type",),
+    "nv_trt_llm_kv_cache_block_metrics": ("kv_cache_block_type",),
+    LATENCY_SUMMARY: ("quantile",),
+    QUEUE_SUMMARY: ("quantile",),
+    **{source: ("variant",) for metric in PerVariant for source in metric.value},
+    **{source: ("rows",) for metric in PerSize for source in metric.value},
+    **{metric.source: metric.labels for metric in PerShadow},
 }
-"""The label whose value is part of a source."""
+"""The labels whose values are part of a source."""
 _GPU = "nv_gpu_utilization", "nv_gpu_memory_used_bytes", "nv_gpu_memory_total_bytes"
 _RATIOS = frozenset((_GPU[0], *Gauge.KV_CACHE.value))
 _HIGHEST = (*_RATIOS, *Gauge.MAX_BATCH.value, LATENCY_SUMMARY, QUEUE_SUMMARY)
@@ -50,6 +53,7 @@ BUCKETS = frozenset(f"{source}_bucket" for histogram in HistogramName for source
 SAMPLE_NAMES = BUCKETS.union(
     (bucket.replace("_bucket", "_sum") for bucket in BUCKETS),
     (source.partition("{")[0] for metric in _METRICS for source in metric.value),
+    (metric.source for metric in PerShadow),
     (LATENCY_SUMMARY, QUEUE_SUMMARY, *_GPU),
 )
 """The names of all samples that are read."""
@@ -91,8 +95,8 @@ class _Values:
         elif sample.name in BUCKETS:
             self._add_buckets(sample.name, (sample.labels.get("le", ""),), (sample.value,))
         else:
-            label = LABELS.get(sample.name)
-            source = sample.name if label is None else f"{sample.name}{{{sample.labels.get(label, '')}}}"
+            labels = LABELS.get(sample.name)
+            source = sample.name if labels is None else f"{sample.name}{{{_label_text(labels, sample.labels)}}}"
             self._values[source].append(sample.value)
 
     def _add_buckets(self, name: str, bounds: tuple[str, ...], counts: tuple[float, ...]) -> None:
@@ -137,6 +141,10 @@ def _joined(source: str, values: list[float]) -> float:
     if not all(0 <= value <= most for value in values):
         return nan
     return _unit(source) * (max(values) if source.startswith(_HIGHEST) else sum(values))
+
+
+def _label_text(names: tuple[str, ...], labels: Mapping[str, str]) -> str:
+    return SEPARATOR.join([labels.get(name, "") for name in names])
 
 
 @lru_cache(maxsize=256)

@@ -7,8 +7,9 @@ from operator import add
 
 import numpy as np
 
+from argosy.autoscaling.metrics.durations import Durations
 from argosy.autoscaling.metrics.histograms import Histogram
-from argosy.autoscaling.metrics.version_counts import Durations, Executions, VersionSignals
+from argosy.autoscaling.metrics.version_counts import Executions, VersionSignals
 
 BOUNDS_MS = (1, 2, 3, 5, 7.5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1000, 2000, 5000)
 BOUNDS = (*[bound / 1000 for bound in BOUNDS_MS], inf)

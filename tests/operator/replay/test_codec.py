@@ -14,6 +14,7 @@ from tests.operator.planning.simulated_cluster import Cluster
 from tests.properties import examples
 
 from argosy.api import Ensemble, InferenceModel, Problem, ServingPool
+from argosy.api.rolloutstatus import ShadowExampleStatus, ShadowOutputStatus, ShadowStatus
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus
 from argosy.api.statusparts import EngineStatus
 from argosy.api.values.identity import PoolKey
@@ -41,6 +42,11 @@ STATUSES: dict[Any, Any] = {
 for kind, values in {**RESOURCES, **STATUSES}.items():
     st.register_type_strategy(kind, st.sampled_from(values))
 st.register_type_strategy(PoolKey, st.text(max_size=8).map(PoolKey))
+SHADOW_EXAMPLE = ShadowExampleStatus(request_id="r", kind="Value", size=0.5)
+SHADOW_OUTPUT = ShadowOutputStatus(output="Y", different=1, examples=(SHADOW_EXAMPLE,))
+st.register_type_strategy(
+    ShadowStatus, st.sampled_from([ShadowStatus(), ShadowStatus(equal=3, different=1, outputs=(SHADOW_OUTPUT,))])
+)
 st.register_type_strategy(
     EngineStatus, st.builds(EngineStatus, architecture=st.text(max_size=3), state=st.just("Ready"))
 )

@@ -65,7 +65,8 @@ async def test_a_candidate_that_answers_alike_is_equal_and_gets_no_traffic(repos
     stable, candidate = (plane.registry.find("m", version).statistics for version in ("1", "2"))
     assert (stable.success.count, candidate.success.count, candidate.pending) == (5, 0, 0)
     assert sum(candidate.durations().counts) == sum(candidate.queueing.counts) == 0
-    assert (candidate.inference_count, candidate.execution_count) == (5, 5)
+    assert candidate.inference_count == 5
+    assert 1 <= candidate.execution_count <= 5  # those that wait at the same time share a batch
     text = await metrics(plane)
     assert 'argosy_version_requests_total{model="m",version="2",by="weight"} 0' in text
     assert 'argosy_shadow_requests_total{model="m",version="2",outcome="equal"} 5' in text
@@ -196,7 +197,7 @@ async def test_an_ensemble_is_shadowed_as_a_unit_and_its_steps_count_requests_of
     assert await value(plane, "pair") == 2
     assert await outcomes(plane, 1, "pair") == {"equal": 1}
     step, candidate = plane.registry.find("step").statistics, plane.registry.find("pair", "2").statistics
-    assert (step.success.count, step.execution_count) == (1, 2)
+    assert (step.success.count, step.inference_count) == (1, 2)
     assert candidate.success.count == 0
 
 

@@ -97,11 +97,40 @@ class PerSize(Enum):
     SECONDS = ("argosy_batch_seconds_total",)
 
 
+SEPARATOR = "\x1f"
+"""What separates the labels of a source that has several; no request's id needs it."""
+
+
+class PerShadow(Enum):
+    """Counters and gauges of the candidate of a shadow, with the labels that distinguish their samples."""
+
+    OUTCOMES = ("argosy_shadow_requests_total", "outcome")
+    FAILURES = ("argosy_shadow_failures_total", "reason")
+    OBSTACLES = ("argosy_shadow_uncompared_total", "reason")
+    DIFFERENT = ("argosy_shadow_output_different_total", "output")
+    ROWS = ("argosy_shadow_rows_total", "output")
+    AGREEING = ("argosy_shadow_rows_agreeing_total", "output")
+    LARGEST = ("argosy_shadow_difference_max", "output")
+    EXAMPLE = ("argosy_shadow_example", "output", "request_id", "kind")
+
+    @property
+    def source(self) -> str:
+        """The metric's name."""
+        return str(self.value[0])
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels' names."""
+        return tuple(self.value[1:])
+
+
 class HistogramName(Enum):
     """Durations that are counted in buckets, and the sizes of batches."""
 
     BATCH_ROWS = ("argosy_batch_rows",)
 
+    SHADOW_STABLE = ("argosy_shadow_stable_duration_seconds",)
+    SHADOW_CANDIDATE = ("argosy_shadow_candidate_duration_seconds",)
     LATENCY = ("argosy_request_duration_seconds",)
     QUEUE = ("argosy_queue_duration_seconds",)
     ENGINE_QUEUE = ("argosy_engine_queue_duration_seconds", "vllm:request_queue_time_seconds")

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from .histograms import Histogram
+from .durations import Durations, joined
 from .names import Failure
+from .shadow_counts import ShadowSignals, together
 
 OWN_FAILURES: Final = (Failure.BACKEND, Failure.OUT_OF_MEMORY)
 """Failures of requests that the version caused. Clients cause CANCELED and INVALID ones, load REJECTED and TIMED_OUT
@@ -53,56 +54,6 @@ class Executions:
 
 
 @dataclass(frozen=True, slots=True)
-class Durations:
-    """Durations of requests as a histogram, and how they vary between readings.
-
-    `squares`: for each bound, the sum over `readings` of the squared number of durations above it, by all durations of
-    the reading.
-    """
-
-    histogram: Histogram
-    squares: tuple[float, ...]
-    readings: int = 1
-
-    @classmethod
-    def read(cls, histogram: Histogram) -> "Durations | None":
-        """Return the durations of one reading; None if there are none."""
-        total = histogram.counts[-1]
-        if not total:
-            return None
-        return cls(histogram, tuple((total - count) ** 2 / total for count in histogram.counts))
-
-    def __add__(self, other: "Durations") -> "Durations":
-        """Return the durations of both, at the bounds that both have."""
-        histogram = self.histogram + other.histogram
-        squares = (dict(zip(one.histogram.bounds, one.squares, strict=True)) for one in (self, other))
-        one, two = squares
-        return Durations(
-            histogram, tuple(one[bound] + two[bound] for bound in histogram.bounds), self.readings + other.readings
-        )
-
-    @property
-    def count(self) -> float:
-        """The number of durations."""
-        return self.histogram.counts[-1]
-
-    def above(self, index: int) -> float:
-        """Return the number of durations above a bound, by its index."""
-        return self.count - self.histogram.counts[index]
-
-    def design_effect(self, index: int) -> float:
-        """Return how many times the variance of the number above a bound is that of independent durations.
-
-        It is more than 1 where slow requests come together, as in one batch or behind one queue.
-        """
-        above, count = self.above(index), self.count
-        if self.readings < _FEWEST_READINGS or not 0 < above < count:
-            return 1.0
-        variance = (self.squares[index] - above * above / count) / (self.readings - 1)
-        return max(1.0, variance / (above / count * (1 - above / count)))
-
-
-@dataclass(frozen=True, slots=True)
 class VersionSignals:
     """What all servers of one version counted, in `seconds` of all of them together.
 
@@ -110,7 +61,7 @@ class VersionSignals:
     reason. `instances_lost` while they served, and `failed_loads`. The `latency` of requests that succeeded, and its
     part in the `queue`; None where there is none. `executions` by the largest size of their batches;
     `queue_delay_s`: the longest time that a batch waits for more requests. `routed`: requests without a version that it
-    was sent.
+    was sent. `shadow`: of requests that were mirrored to it, which are none of the others; None if there are none.
     """
 
     seconds: float = 0.0
@@ -124,6 +75,7 @@ class VersionSignals:
     executions: Mapping[float, Executions] = field(default_factory=dict)
     queue_delay_s: float = 0.0
     routed: float = 0.0
+    shadow: ShadowSignals | None = None
 
     @property
     def failed(self) -> float:
@@ -146,15 +98,10 @@ class VersionSignals:
             {reason: self.failures.get(reason, 0.0) + other.failures.get(reason, 0.0) for reason in reasons},
             self.instances_lost + other.instances_lost,
             self.failed_loads + other.failed_loads,
-            _both(self.latency, other.latency),
-            _both(self.queue, other.queue),
+            joined(self.latency, other.latency),
+            joined(self.queue, other.queue),
             {size: self.executions.get(size, none) + other.executions.get(size, none) for size in sizes},
             max(self.queue_delay_s, other.queue_delay_s),
             self.routed + other.routed,
+            together(self.shadow, other.shadow),
         )
-
-
-def _both(one: Durations | None, other: Durations | None) -> Durations | None:
-    if one is None or other is None:
-        return one or other
-    return one + other

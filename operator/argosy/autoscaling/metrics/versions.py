@@ -14,7 +14,8 @@ from typing import Final
 
 from .histograms import Histogram
 from .names import Counter, Failure, Gauge, HistogramName, PerSize
-from .version_counts import Durations, Executions, VersionSignals
+from .shadows import shadow_signals
+from .version_counts import Executions, VersionSignals
 from .windows import Exposed, ModelKey, ModelSeries, ServerWindow
 
 _RESTARTED: Final = tuple(source for counter in (*Counter, *Failure) for source in counter.value)
@@ -110,16 +111,12 @@ def _step(then: ModelSeries, now: ModelSeries, seconds: float) -> VersionSignals
     )
     return replace(
         step,
-        latency=_added(then, now, HistogramName.LATENCY),
-        queue=_added(then, now, HistogramName.QUEUE),
+        latency=now.durations_since(then, HistogramName.LATENCY),
+        queue=now.durations_since(then, HistogramName.QUEUE),
         queue_delay_s=now.value(Gauge.QUEUE_DELAY, 0.0),
         routed=grown(Counter.ROUTED),
+        shadow=shadow_signals(then, now),
     )
-
-
-def _added(then: ModelSeries, now: ModelSeries, name: HistogramName) -> Durations | None:
-    before, after = then.histogram(name), now.histogram(name)
-    return None if before is None or after is None or before.bounds != after.bounds else Durations.read(after - before)
 
 
 def _executions(then: ModelSeries, now: ModelSeries) -> Iterator[tuple[float, Executions]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf, nan
 
+from .durations import Durations
 from .histograms import Histogram
 from .names import Counter, Failure, Gauge, HistogramName
 from .signals import GpuSignals
@@ -40,6 +41,13 @@ class ModelSeries:
     def histogram(self, name: HistogramName) -> Histogram | None:
         """Return the histogram of the first source that is there."""
         return next((self.histograms[source] for source in name.value if source in self.histograms), None)
+
+    def durations_since(self, then: "ModelSeries", name: HistogramName) -> Durations | None:
+        """Return the durations that were added since an earlier reading; None if there are none."""
+        before, after = then.histogram(name), self.histogram(name)
+        if before is None or after is None or before.bounds != after.bounds:
+            return None
+        return Durations.read(after - before)
 
 
 @dataclass(frozen=True, slots=True)

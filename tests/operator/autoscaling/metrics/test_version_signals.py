@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from argosy.autoscaling.metrics.durations import Durations
 from argosy.autoscaling.metrics.histograms import Histogram
 from argosy.autoscaling.metrics.names import Failure
-from argosy.autoscaling.metrics.version_counts import OWN_FAILURES, Durations, Executions, VersionSignals
+from argosy.autoscaling.metrics.version_counts import OWN_FAILURES, Executions, VersionSignals
 from argosy.autoscaling.metrics.versions import VersionMarks, version_signals
 from argosy.autoscaling.metrics.windows import GAP_S, Exposed, ServerWindow
 from argosy.signals.samples import Sample, exposed

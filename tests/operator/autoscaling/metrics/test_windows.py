@@ -201,7 +201,7 @@ def test_a_server_that_exposes_everything_has_all_signals() -> None:
 
 def _label(source: str) -> dict[str, str]:
     name, _, value = source.partition("{")
-    return {LABELS_OF_SOURCES[name]: value.removesuffix("}")} if value else {}
+    return {LABELS_OF_SOURCES[name][0]: value.removesuffix("}")} if value else {}
 
 
 def test_idle_models_cost_no_memory() -> None:

@@ -7,9 +7,11 @@ from pydantic import Field
 
 from argosy.api.model.rollout.steps import REQUESTS, some_traffic
 from argosy.api.values.base import ApiModel, Fault, Int, Number, Rule
-from argosy.api.values.quantity import PositiveDuration, Share
+from argosy.api.values.quantity import PositiveDuration, Rate, Share
 
 DURATION_MS = 600_000
+MAX_DIFFERENT = 10_000
+"""Millionths of the compared requests."""
 _NO_BOUND = "set one or more of absolute, relative and top1Agreement, or leave the output out to compare it exactly"
 
 
@@ -70,6 +72,12 @@ class Shadow(ApiModel):
         json_schema_extra={"default": "10m"},
     )
     min_requests: Int | None = REQUESTS
+    max_different: Rate = Field(
+        default=MAX_DIFFERENT,
+        description="A candidate whose answers differ in this share of the compared requests, or more, is rolled back, "
+        'as "1%"; one of a tenth of it, or less, passes. "0%": one different answer is enough. Default: "1%".',
+        json_schema_extra={"default": "1%"},
+    )
     tolerances: tuple[OutputTolerance, ...] = Field(
         default=(),
         max_length=256,
