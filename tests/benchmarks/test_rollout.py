@@ -1,0 +1,56 @@
+"""How the benchmark of rollouts simulates versions, and what few of its rollouts say."""
+
+import json
+
+import numpy as np
+import pytest
+from benchmarks.rollout.__main__ import main
+from benchmarks.rollout.proving import BAD, CURVE, LOADS, Trial, slower
+from benchmarks.rollout.rollouts import fewest
+from benchmarks.rollout.serving import Arrivals, Quality, Version
+
+from argosy.autoscaling.metrics.version_counts import VersionSignals
+
+
+def test_requests_are_divided_exactly() -> None:
+    arrivals = Arrivals(50.0, seed=1)
+    counts = np.array([[len(part) for part in arrivals.between(at, at + 1, 0.05)] for at in range(200)])
+    assert counts[:, 1].sum() == pytest.approx(0.05 * counts.sum(), abs=1)
+
+
+def test_readings_have_every_request_once_with_its_batch() -> None:
+    version, arrivals = Version(Quality(CURVE), 0.0, 1), Arrivals(60.0, 2)
+    total, offered = VersionSignals(), 0
+    for at in range(60):
+        own, _ = arrivals.between(at, at + 1, 0.0)
+        offered += len(own)
+        total += version.read(own, at, at + 1)
+    total += version.read(np.zeros(0), 60, 120)
+    assert total.answered == offered
+    assert total.latency is not None
+    assert total.latency.count == offered
+    assert sum(size.rows for size in total.executions.values()) == offered
+    per_row = sum(size.seconds for size in total.executions.values()) / offered
+    assert 1 / CURVE.throughput() < per_row < CURVE.seconds[0]
+
+
+def test_a_slower_curve_is_slower_everywhere() -> None:
+    assert slower(3.0).seconds == pytest.approx([3 * seconds for seconds in CURVE.seconds])
+
+
+def test_the_best_test_needs_247_requests() -> None:
+    assert round(fewest(BAD)) == 247
+
+
+@pytest.mark.parametrize("load", ["middle", "full"])
+@pytest.mark.parametrize(("candidate", "phase"), [("same", "Promoted"), ("failing", "Held"), ("slow", "Held")])
+def test_versions_end_as_they_deserve(candidate: str, phase: str, load: str) -> None:
+    assert load in LOADS
+    assert [Trial(candidate, load, seed).run().phase for seed in range(3)] == [phase] * 3
+
+
+def test_the_figures_are_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--runs", "1", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["false_rollbacks_per_1000"] == result["missed_bad_per_1000"] == 0
+    assert set(result["cells"]) == {f"{kind} {load}" for kind in ("same", "failing", "slow") for load in LOADS}

@@ -1,0 +1,166 @@
+"""`argosy up` releases a new version in steps: weights in the server, promotion, a bad version is taken back."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.serve.up import Up
+
+pytestmark = pytest.mark.timeout(240)
+
+MANIFESTS = """
+apiVersion: argosy.dev/v1alpha1
+kind: ServingPool
+metadata: {{name: laptop}}
+---
+apiVersion: argosy.dev/v1alpha1
+kind: InferenceModel
+metadata: {{name: work}}
+spec:
+  poolRef: {{name: laptop}}
+  modelFormat: {{name: python}}
+  version: {version}
+  storageUri: file:v{version}
+  inputs: [{{name: X, dataType: TYPE_INT32, dims: [1]}}]
+  outputs: [{{name: VERSION, dataType: TYPE_INT32, dims: [1]}}]
+  rollout:
+    steps: [{{traffic: 20%, pause: 1s}}, {{traffic: 50%, pause: 1s}}]
+    analysis: {{warmUp: 0s, latency: {{p99: 50}}, errorRate: {{acceptable: 1%, unacceptable: 20%}}}}
+"""
+MODEL = """
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        {load}
+        self._version = np.array([int(args["model_version"])], np.int32)
+
+    def execute(self, requests):
+        {execute}
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("VERSION", self._version)]) for _ in requests]
+"""
+GOOD, BROKEN, FAILING = (1, 2, 5), 3, 4
+"""The versions that answer, one that does not load, and one that fails each request."""
+
+
+class Traffic:
+    """Clients that ask again once they were answered, and what they were answered: versions, or "error"."""
+
+    def __init__(self, up: Up) -> None:
+        self._up, self._stop = up, threading.Event()
+        self.answers: list[int | str] = []
+        self._threads = [threading.Thread(target=self._work) for _ in range(2)]
+
+    def __enter__(self) -> "Traffic":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def since(self, begin: int) -> Counter[int | str]:
+        """Return the answers from the one of this number on, counted."""
+        return Counter(self.answers[begin:])
+
+    def _work(self) -> None:
+        while not self._stop.is_set():
+            status, answer = self._up.ask("work")
+            self.answers.append(answer["outputs"][0]["data"][0] if status == 200 else "error")
+
+
+class Release:
+    """The model of the manifests on a started `argosy up`."""
+
+    def __init__(self, up: Up) -> None:
+        self.up = up
+
+    def declare(self, version: int) -> None:
+        """Declare a version, as a commit does."""
+        (self.up.manifests / "all.yaml").write_text(MANIFESTS.format(version=version))
+
+    @property
+    def rollout(self) -> dict[str, Any]:
+        """The rollout in the status."""
+        rollout: dict[str, Any] = self.up.status("work").get("rollout", {})
+        return rollout
+
+    @property
+    def stable(self) -> int:
+        """The stable version."""
+        return int(self.rollout.get("stable", {}).get("version", 0))
+
+    def until(self, phase: str, version: int) -> None:
+        """Wait until a phase is reached with this stable version."""
+        what = f"{phase} with version {version}"
+        self.up.until(f"{what}; {self.rollout}", lambda: self.rollout.get("phase") == phase and self.stable == version)
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
+    """Yield a started `argosy up` on which version 1 serves."""
+    folder: Path = tmp_path_factory.mktemp("release")
+    up = Up(folder)
+    for version in (*GOOD, BROKEN, FAILING):
+        files = up.manifests / f"v{version}"
+        files.mkdir(parents=True)
+        load = 'raise RuntimeError("no weights")' if version == BROKEN else "pass"
+        execute = 'raise RuntimeError("it fails")' if version == FAILING else "pass"
+        (files / "model.py").write_text(MODEL.format(load=load, execute=execute))
+    started = Release(up)
+    started.declare(1)
+    up.start()
+    try:
+        started.until("Stable", 1)
+        yield started
+    finally:
+        up.stop()
+
+
+def test_a_version_that_does_not_load_is_held_and_meets_no_request(release: Release) -> None:
+    with Traffic(release.up) as traffic:
+        release.declare(BROKEN)
+        release.until("Held", 1)
+    assert traffic.since(0).keys() == {1}
+    (held,) = release.rollout["held"]
+    assert held["version"] == BROKEN
+    assert "no weights" in held["message"]
+
+
+def test_a_good_version_takes_over_step_by_step_without_a_failed_request(release: Release) -> None:
+    with Traffic(release.up) as traffic:
+        release.declare(2)
+        release.until("Promoted", 2)
+        promoted = len(traffic.answers)
+        release.up.until("further answers", lambda: len(traffic.answers) > promoted + 50)
+    assert traffic.since(0).keys() == {1, 2}
+    assert traffic.since(promoted + 2).keys() == {2}
+
+
+def test_a_version_that_fails_is_taken_back_and_met_few_requests(release: Release) -> None:
+    with Traffic(release.up) as traffic:
+        release.declare(FAILING)
+        release.until("Held", 2)
+        back = len(traffic.answers)
+        release.up.until("further answers", lambda: len(traffic.answers) > back + 50)
+    answers = traffic.since(0)
+    assert answers.keys() == {2, "error"}
+    assert traffic.since(back).keys() == {2}
+    assert answers["error"] <= 0.2 * answers.total() + 1
+
+
+def test_a_killed_argosy_goes_on(release: Release) -> None:
+    release.declare(5)
+    release.up.until("the first step", lambda: release.rollout.get("phase") == "Stepping")
+    release.up.kill()
+    release.up.start()
+    with Traffic(release.up) as traffic:
+        release.until("Promoted", 5)
+    assert "error" not in traffic.since(0)
