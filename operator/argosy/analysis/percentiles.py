@@ -14,6 +14,7 @@ from statistics import NormalDist
 from typing import Final
 
 from argosy.analysis.errors import OUTCOMES
+from argosy.analysis.limits import DurationLimit
 from argosy.analysis.sequential import Decision, RateTest
 from argosy.autoscaling.metrics.durations import Durations
 from argosy.autoscaling.metrics.version_counts import VersionSignals
@@ -59,11 +60,11 @@ def comparable(rate: float, baselines: Iterable[Baseline]) -> Baseline | None:
 
 
 def percentile(
-    name: str, limit: float, confidence: float, candidate: VersionSignals, baselines: Sequence[Baseline]
+    name: str, limit: DurationLimit, confidence: float, candidate: VersionSignals, baselines: Sequence[Baseline]
 ) -> Measurement:
-    """Return the measurement of a percentile. `limit`: the largest ratio."""
+    """Return the measurement of a percentile."""
     share, own = SHARES[name], baseline(candidate)
-    text, test = f"<= {limit:g} times the stable revision's", _TEST.format(confidence)
+    text, test = limit.text, _TEST.format(confidence)
     if own is None or own.latency.readings < _FEWEST_READINGS:
         outcome = Outcome.INCONCLUSIVE if baselines else None
         why = "too few requests of the candidate" if baselines else "servers do not measure latencies in histograms"
@@ -91,14 +92,14 @@ def _text(seconds: float | None) -> str:
 
 
 def _decide(
-    share: float, limit: float, confidence: float, own: Baseline, reference: Baseline
+    share: float, limit: DurationLimit, confidence: float, own: Baseline, reference: Baseline
 ) -> tuple[Outcome | None, str]:
-    """Return what the durations above `limit` times the percentile prove, and a remark."""
+    """Return what the durations above the limit prove, and a remark."""
     low, high = _interval(share, confidence, reference.latency)
     allowance = 0.0 if reference.rate <= own.rate * _EQUAL else own.queue_delay_s
     bounds = own.latency.histogram.bounds
-    certain = bisect_left(bounds, limit * high + allowance) if high < inf else len(bounds) - 1
-    possible = bisect_right(bounds, limit * low + allowance) - 1
+    certain = bisect_left(bounds, limit.of(high) + allowance) if high < inf else len(bounds) - 1
+    possible = bisect_right(bounds, limit.of(low) + allowance) - 1
     rest = 1 - share
     usual = _share_above(reference.latency, certain)
     acceptable = max(rest / _EASIEST, sqrt(usual * rest))

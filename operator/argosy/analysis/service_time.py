@@ -13,6 +13,7 @@ from math import log, sqrt
 from typing import Final
 
 from argosy.analysis.errors import OUTCOMES
+from argosy.analysis.limits import DurationLimit
 from argosy.analysis.sequential import MeanTest
 from argosy.autoscaling.metrics.version_counts import Executions, VersionSignals
 from argosy.rollout.verdict import Measurement, Outcome
@@ -33,10 +34,14 @@ class _Point:
 
 
 def service_time(
-    limit: float, confidence: float, candidate: VersionSignals, stable: VersionSignals, earlier: VersionSignals
+    limit: DurationLimit,
+    confidence: float,
+    candidate: VersionSignals,
+    stable: VersionSignals,
+    earlier: VersionSignals,
 ) -> Measurement:
-    """Return the measurement of the candidate's service time. `limit`: the largest ratio. `earlier`: the stable
-    revision before the analysis, for sizes of batches that it has no longer.
+    """Return the measurement of the candidate's service time. `earlier`: the stable revision before the analysis, for
+    sizes of batches that it has no longer.
 
     The test decides between the square root of the limit and the limit, so that a candidate that takes as long as the
     stable revision is convicted with a probability of about the third power of 1 - confidence.
@@ -44,14 +49,15 @@ def service_time(
     observed = _points(candidate.executions)
     reference = _points({**(stable + earlier).executions, **_sufficient(stable.executions)})
     samples = round(sum(size.count for size in candidate.executions.values()))
-    text, test = f"<= {limit:g} times the stable revision's", _TEST.format(confidence)
+    text, test = limit.text, _TEST.format(confidence)
     if not observed or not reference:
         outcome, why = _unmeasured(bool(observed), candidate, stable)
         return Measurement(SERVICE_TIME, None, text, samples, test, outcome, None, why)
     there, expected = _compared(observed, [point for point, _ in reference])
     ratio = there.seconds / expected.seconds
     relative = there.variance / there.seconds**2 + expected.variance / expected.seconds**2
-    decided = MeanTest(log(limit) / 2, log(limit), confidence).decide(log(ratio), relative)
+    most = log(limit.of(expected.seconds) / expected.seconds)
+    decided = MeanTest(most / 2, most, confidence).decide(log(ratio), relative)
     message = (
         f"{there.seconds:.4g} s an execution of {there.rows:.1f} rows on average, {ratio:.3g} times those of the "
         f"stable revision with as many rows (standard error {sqrt(relative) * ratio:.2g})"

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from argosy.analysis.errors import confidence, error_rate
 from argosy.analysis.evidence import Evidence
 from argosy.analysis.immediate import immediate_failures
+from argosy.analysis.limits import DurationLimit
 from argosy.analysis.mirrored import answers, paired
 from argosy.analysis.percentiles import SHARES, baseline, percentile, queue_share
 from argosy.analysis.queries import QueryResults, query_measurements
@@ -60,16 +61,16 @@ def _measured(analysis: Analysis, evidence: Evidence, shadow: Shadow | None) -> 
     yield error_rate(analysis, evidence.counts, stable)
     if shadow is not None:
         yield from answers(shadow, evidence.shadow or ShadowSignals(), sure)
-    limits = analysis.latency
+    limits, tolerance_s = analysis.latency, analysis.latency.tolerance / 1000
     if limits.service_time is not None:
-        yield service_time(limits.service_time, sure, candidate, stable, evidence.earlier)
+        yield service_time(DurationLimit(limits.service_time, tolerance_s), sure, candidate, stable, evidence.earlier)
     baselines = [*evidence.baselines, *([one] if (one := baseline(stable)) is not None else [])]
     if shadow is not None:
         baselines = [*paired(candidate)] or baselines
     for name in SHARES:
         limit = getattr(limits, name)
         if limit is not None:
-            yield percentile(name, limit, sure, candidate, baselines)
+            yield percentile(name, DurationLimit(limit, tolerance_s), sure, candidate, baselines)
     share = queue_share(candidate, stable)
     if share is not None:
         yield share

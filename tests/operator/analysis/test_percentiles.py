@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.operator.analysis.versions import durations, total
 
+from argosy.analysis.limits import DurationLimit
 from argosy.analysis.percentiles import Baseline, baseline, comparable, percentile, queue_share
 from argosy.autoscaling.metrics.version_counts import VersionSignals
 from argosy.rollout.verdict import Measurement, Outcome
@@ -27,7 +28,7 @@ def read(
 
 def measure(candidate: VersionSignals, *stable: VersionSignals, name: str = "p99", limit: float = LIMIT) -> Measurement:
     baselines = [one for signals in stable if (one := baseline(signals)) is not None]
-    return percentile(name, limit, CONFIDENCE, candidate, baselines)
+    return percentile(name, DurationLimit(limit), CONFIDENCE, candidate, baselines)
 
 
 @pytest.mark.parametrize("name", ["p50", "p95", "p99"])

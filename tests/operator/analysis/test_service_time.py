@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from tests.operator.analysis.versions import executions, total
 
+from argosy.analysis.limits import DurationLimit
 from argosy.analysis.service_time import service_time
 from argosy.autoscaling.metrics.version_counts import VersionSignals
 from argosy.rollout.verdict import Measurement, Outcome
 
 LIMIT, CONFIDENCE = 1.5, 0.95
+NO_TOLERANCE = DurationLimit(LIMIT)
 NOTHING = VersionSignals()
 
 
@@ -27,8 +29,19 @@ def read(
     return total(*parts)
 
 
-def measure(candidate: VersionSignals, stable: VersionSignals, earlier: VersionSignals = NOTHING) -> Measurement:
-    return service_time(LIMIT, CONFIDENCE, candidate, stable, earlier)
+def measure(
+    candidate: VersionSignals,
+    stable: VersionSignals,
+    earlier: VersionSignals = NOTHING,
+    limit: DurationLimit = NO_TOLERANCE,
+) -> Measurement:
+    return service_time(limit, CONFIDENCE, candidate, stable, earlier)
+
+
+@pytest.mark.parametrize(("tolerance_s", "outcome"), [(0.0, Outcome.FAILED), (0.04, Outcome.SUCCESSFUL)])
+def test_what_takes_longer_by_less_than_the_tolerance_passes(tolerance_s: float, outcome: Outcome) -> None:
+    twice = measure(read(2, 16, times=2.0), read(1, 32, readings=40), limit=DurationLimit(1.5, tolerance_s))
+    assert (twice.outcome, "40 ms more" in twice.limit) == (outcome, tolerance_s > 0)
 
 
 def test_a_candidate_with_smaller_batches_is_compared_at_equal_rows() -> None:

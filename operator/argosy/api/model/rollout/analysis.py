@@ -22,6 +22,8 @@ CONFIDENCE = 950
 """Thousandths."""
 SERVICE_TIME, TAIL = 1.5, 2.0
 """Times the stable revision's duration of a batch, and its p99 latency."""
+TOLERANCE_MS = 1
+"""What a process that works seldom takes longer for each execution, since its caches are cold, is far below it."""
 TIMEOUT_MS, WARM_UP_MS = 1_800_000, 30_000
 
 
@@ -86,6 +88,11 @@ class LatencyRatios(ApiModel):
     )
     p99: Number | None = Field(
         default=None, gt=0, description=_RATIO.format(of="its p99 latency", example="2", default="no limit")
+    )
+    tolerance: Duration = Field(
+        default=TOLERANCE_MS,
+        description="A duration that is longer by no more than this passes, whatever the ratio. Default: 1ms.",
+        json_schema_extra={"default": "1ms"},
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (
