@@ -160,9 +160,13 @@ class RenderedModel:
         return own or VersionConfig(self.config_text, self.config_key, self.reload_key, self.steps)
 
     def configures_like(self, other: "RenderedModel", version: int) -> bool:
-        """Return whether a version, which both have, is configured alike in both; its files are not compared."""
-        mine = (self.name, self.config_of(version).text, self.steps_of(version), self.texts)
-        return mine == (other.name, other.config_of(version).text, other.steps_of(version), other.texts)
+        """Return whether a version, which both have, is configured alike in both, be it by the model's configuration or
+        by its own; its files are not compared.
+        """
+        mine, its = self.config_of(version), other.config_of(version)
+        keys = (mine.config_key, its.config_key)
+        same = keys[0] == keys[1] if all(keys) else mine.text == its.text
+        return same and (self.name, mine.steps, self.texts) == (other.name, its.steps, other.texts)
 
     def changes_live(self, former: "RenderedModel") -> bool:
         """Return whether a server that serves the former has nothing to load but further instances."""

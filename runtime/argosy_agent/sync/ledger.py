@@ -295,11 +295,9 @@ class Ledger:
             return True
         if version not in applied.model.versions or applied.keys.get(version) != target.keys.get(version):
             return True
-        former, own = applied.model.versions[version].own, model.versions[version].own
-        if former is not None and own is not None:
-            return former != own
+        has_own = applied.model.versions[version].own is not None and model.versions[version].own is not None
         only_config = applied.model.versions.keys() == model.versions.keys()
-        return only_config and not applied.model.configures_like(model, version)
+        return (has_own or only_config) and not applied.model.configures_like(model, version)
 
     def _missing_steps(self, model: RenderedModel) -> list[str]:
         """Return the steps that a model waits for: of an ensemble all that are not loaded, of alternatives none once

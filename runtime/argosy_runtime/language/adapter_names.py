@@ -32,18 +32,18 @@ def named_adapter(request: InferRequest) -> str:
     return name if isinstance(name, str) else ""
 
 
-def set_adapter(request: InferRequest, adapter: str, *, by_input: bool) -> None:
+def set_adapter(request: InferRequest, adapter: str, *, by_input: bool, alias: str = "") -> None:
     """Have a request name an adapter. One that cannot be read is left as it is: the model refuses it.
 
-    Raises ServingError for a request that names another adapter.
+    Raises ServingError for a request that names another one than the adapter, be it by its name or by `alias`.
     """
     try:
         name = _name(request)
         value = adapter.encode() if by_input else msgspec.json.encode({**_parameters(request), LORA_NAME: adapter})
     except ServingError:
         return
-    if name not in (None, adapter):
-        raise invalid(f"{request.log_prefix}'{LORA_NAME}' names another adapter than the model '{adapter}'")
+    if name not in (None, adapter, alias or adapter):
+        raise invalid(f"{request.log_prefix}'{LORA_NAME}' names another adapter than the model '{alias or adapter}'")
     tensor = Tensor(LORA_NAME if by_input else SAMPLING, "BYTES", string_array([value], (1,)))
     request.inputs = {**request.inputs, tensor.name: tensor}
 

@@ -123,8 +123,8 @@ class Loader:
             # Where its steps are not loaded yet, it serves once they are.
             _adopt(record, model, override)
         try:
-            for version, prepared in composites.items():
-                ready.fresh[version] = await self._composed(prepared, version)
+            for version in composites:
+                ready.fresh[version] = await self._composed(model, version)
             await self._started(record, model, slots, ready)
         except BaseException:
             await asyncio.gather(
@@ -134,10 +134,10 @@ class Loader:
             raise
         return ready
 
-    async def _composed(self, prepared: Prepared, version: int) -> ServedVersion:
-        if prepared.is_adapter:
-            return await load_adapter(prepared, version, self._records)
-        return ensembles.compile_version(prepared, version, self._records)
+    async def _composed(self, model: PreparedModel, version: int) -> ServedVersion:
+        if model.versions[version].is_adapter:
+            return await load_adapter(model, version, self._records)
+        return ensembles.compile_version(model.versions[version], version, self._records)
 
     async def _started(self, record: ModelRecord, model: PreparedModel, slots: Slots, ready: _Ready) -> None:
         """Add the versions with instances to what is ready. Raises _LoadError when all of them have ended."""

@@ -71,6 +71,25 @@ async def test_only_the_version_whose_configuration_changes_is_reported_as_chang
     assert seen == {("m", 1): LoadState.READY, ("m", 2): LoadState.LOADING}
 
 
+async def test_a_version_that_gets_the_same_configuration_of_its_own_is_not_reported_as_changing(
+    bench: Bench, model: RenderedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = replace(model, config_key="first")
+    await bench.settle(with_own(model, 2, VersionConfig("second", "second")))
+    seen: list[dict[tuple[str, int], LoadState]] = []
+    load = bench.fake.load
+
+    async def looked_at(name: str) -> None:
+        seen.append(bench.states())
+        await load(name)
+
+    monkeypatch.setattr(bench.fake, "load", looked_at)
+    promoted = replace(model, config_text="only which are served", config_key="second")
+    own = VersionConfig(model.config_text, "first")
+    await bench.settle(with_own(with_own(promoted, 1, own), 2, VersionConfig("second", "second")))
+    assert seen == [{("m", 1): LoadState.READY, ("m", 2): LoadState.READY}]
+
+
 async def test_a_refused_configuration_is_taken_back(
     bench: Bench, model: RenderedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ def request_with(text: bytes) -> InferRequest:
 def adapter_of(base: Any) -> ServedAdapter:
     folder = SimpleNamespace(path=Path("a"), version_path=lambda version: Path(f"a/{version}"))
     prepared: Any = SimpleNamespace(labels={}, folder=folder)
-    return ServedAdapter(prepared, 1, parse_text('name: "a"'), lambda: base, ModelStatistics())
+    return ServedAdapter(prepared, 1, parse_text('name: "a"'), lambda: base, ModelStatistics(), "a")
 
 
 @pytest.mark.parametrize("text", UNREADABLE)

@@ -6,6 +6,7 @@ import os
 import signal
 
 import pytest
+from tests import lora_files
 from tests.runtime.service.conftest import reason, settled, states
 from tests.runtime.service.lora_models import ROUTED, add_adapter, add_base, ask, last, text, vllm
 from tests.waiting import until
@@ -160,3 +161,52 @@ async def test_an_alias_divides_requests_by_weight_in_a_fixed_order(repository, 
     assert answers == ["one", "one", "two", "one"] * 2
     await plane.unload("one", unload_dependents=False)
     assert [await text(plane, "alias") for _ in range(2)] == ["two", "two"]
+
+
+BOTH = "version_policy { all {} } "
+ADAPTER = 'backend: "adapter" parameters { key: "base" value { string_value: "%s" } }'
+
+
+async def test_two_versions_of_an_adapter_answer_with_their_own_files(repository, serve):
+    add_base(repository)
+    for version in (1, 2):
+        add_adapter(repository, "one", version=version)
+        lora_files.write(repository.path / "one" / str(version), rank=8 * version)
+    (repository.path / "one" / "config.pbtxt").write_text(BOTH + ADAPTER % "base")
+    plane = await serve()
+    await plane.load("one", None, {})
+    table = plane.registry.find("base").adapters.loaded
+    assert {name: adapter.path.name for name, adapter in table.items()} == {"one": "2", "one@1": "1"}
+    for version, answer in (("1", "one@1"), ("2", "oneon")):
+        request = ask("one", sampling_parameters=json.dumps({"max_tokens": 5, "lora_name": "one"}))
+        request.model_version = version
+        response = await last(plane, request)
+        assert response.outputs[0].array.ravel()[0].decode() == answer
+        assert (response.model_name, response.model_version) == ("one", version)
+    assert await text(plane, "base", lora="one") == "one"
+    (repository.path / "one" / "config.pbtxt").write_text(ADAPTER % "base")
+    await plane.load("one", None, {})
+    await settled(plane)
+    assert {name: adapter.path.name for name, adapter in table.items()} == {"one": "2"}
+    assert await text(plane, "one") == "one"
+
+
+async def test_a_version_of_an_adapter_has_a_base_model_of_its_own(repository, serve):
+    add_base(repository)
+    (repository.path / "base").rename(repository.path / "other")
+    add_base(repository)
+    for version in (1, 2):
+        add_adapter(repository, "one", version=version)
+    (repository.path / "one" / "config.pbtxt").write_text(BOTH + ADAPTER % "base")
+    (repository.path / "one" / "2" / "argosy.pbtxt").write_text(ADAPTER % "other")
+    plane = await serve()
+    await plane.load("one", None, {})
+    loaded = {base: plane.registry.find(base).adapters.loaded for base in ("base", "other")}
+    assert {base: [adapter.path.name for adapter in table.values()] for base, table in loaded.items()} == {
+        "base": ["1"],
+        "other": ["2"],
+    }
+    assert [plane.model_config("one", version).parameters["base"].string_value for version in ("1", "2")] == [
+        "base",
+        "other",
+    ]

@@ -290,3 +290,84 @@ async def test_a_version_has_labels_and_warm_up_data_of_its_own(repository, serv
     await plane.load("m", None, {})
     assert [plane.registry.find("m", version).labels["Y"] for version in ("1", "2")] == [["one"], ["two"]]
     assert sorted(seen.read_text().split()) == ["1", "2"]
+
+
+async def test_one_version_dies_and_comes_back_alone(repository, serve, loads, gate):
+    die = f"os.path.exists({str(gate.opened)!r}) or (open({str(gate.opened)!r}, 'w').close(), os._exit(1)); y = x * 3"
+    initialize = LOADS.format(path=str(loads))
+    files = {
+        "1/model.py": source("y = x * 2", initialize),
+        "2/model.py": source(die, initialize),
+        "2/argosy.pbtxt": CONFIG + 'parameters { key: "k" value { string_value: "1" } }',
+    }
+    repository.write("m", files, ALL + CONFIG)
+    plane = await serve()
+    await plane.load("m", None, {})
+    served = {version: plane.registry.find("m", version) for version in ("1", "2")}
+    with pytest.raises(ServingError):
+        await value(plane, "m", 1, version="2")
+    assert await value(plane, "m", 1, version="1") == 2.0
+    await until(lambda: served["2"].ready)
+    assert await value(plane, "m", 1, version="2") == 3.0
+    assert {version: plane.registry.find("m", version) for version in ("1", "2")} == served
+    assert sorted(loads.read_text().split()) == ["1", "2", "2"]
+
+
+async def test_no_request_is_lost_while_one_revision_of_a_model_leaves(repository, serve, loads):
+    two_versions(repository, ALL + CONFIG, CONFIG + "instance_group { count: 2 kind: KIND_CPU }", loads)
+    plane = await serve(unload_grace=20)
+    await plane.load("m", None, {})
+    stop, answers = asyncio.Event(), []
+
+    async def client() -> None:
+        while not stop.is_set():
+            answers.append(await value(plane, "m", 1, version="2"))
+
+    clients = [asyncio.create_task(client()) for _ in range(4)]
+    await until(lambda: len(answers) > 10)
+    (repository.path / "m" / "config.pbtxt").write_text("version_policy { specific { versions: [ 2 ] } }")
+    await plane.load("m", None, {})
+    await settled(plane)
+    seen = len(answers)
+    await until(lambda: len(answers) > seen + 10)
+    stop.set()
+    await asyncio.gather(*clients)
+    assert set(answers) == {3.0}
+    assert loads.read_text().split().count("2") == 2, "each of its instances was loaded once"
+
+
+async def test_promotion_moves_a_configuration_and_loads_nothing(repository, serve, loads):
+    """The folder's configuration becomes that of version 2, and version 1 gets what it had as one of its own."""
+    first, second = CONFIG, CONFIG + 'parameters { key: "k" value { string_value: "2" } }'
+    two_versions(repository, ALL + first, second, loads)
+    plane = await serve()
+    await plane.load("m", None, {})
+    served = [plane.registry.find("m", version) for version in ("1", "2")]
+    own(repository, "m", 1, first)
+    (repository.path / "m" / "config.pbtxt").write_text(ALL)
+    await plane.load("m", None, {})
+    (repository.path / "m" / "2" / "argosy.pbtxt").unlink()
+    (repository.path / "m" / "config.pbtxt").write_text(ALL + second)
+    await plane.load("m", None, {})
+    assert [plane.registry.find("m", version) for version in ("1", "2")] == served
+    assert sorted(loads.read_text().split()) == ["1", "2"]
+
+
+async def test_versions_of_a_routed_model_have_variants_of_their_own(repository, serve):
+    repository.add("low", execute="y = x * 2")
+    repository.add("high", execute="y = x * 3")
+
+    def routed(*models: str) -> str:
+        rules = json.dumps({"variants": [{"model": model} for model in models]})
+        return f'backend: "variants" parameters {{ key: "variants" value {{ string_value: \'{rules}\' }} }}'
+
+    repository.write("m", {"1/.keep": "", "2/argosy.pbtxt": routed("high")}, ALL + routed("low"))
+    plane = await serve()
+    await plane.load("m", None, {})
+    assert [await value(plane, "m", 1, version=version) for version in ("1", "2")] == [2.0, 3.0]
+    await plane.unload("low", False)
+    assert {name: state for name, state in (await states(plane)).items() if name.startswith("m")} == {
+        "m:1": "UNAVAILABLE",
+        "m:2": "READY",
+    }
+    assert await value(plane, "m", 1) == 3.0

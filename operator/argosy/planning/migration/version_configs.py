@@ -20,11 +20,10 @@ def with_own_configs(
     `loaded`: what the server has of it. `specified`: the keys of versions by their specs; a version of no such
     spec stays as it is loaded.
     """
-    versions = {
-        version: replace(source, own=_own(target, loaded, version, specified.get(version)))
-        for version, source in target.versions.items()
-    }
-    return replace(target, versions=versions)
+    own = {version: _own(target, loaded, version, specified.get(version)) for version in target.versions}
+    if all(own[version] is source.own for version, source in target.versions.items()):
+        return target
+    return replace(target, versions={v: replace(source, own=own[v]) for v, source in target.versions.items()})
 
 
 def _own(

@@ -179,7 +179,11 @@ def _model(
     if not keys.versions_differ:
         return target
     specs = {version: members.spec_of(model.name, version) for version in target.versions}
-    specified = {version: keys.of_model(spec, placement, server) for version, spec in specs.items() if spec is not None}
+    specified = {
+        version: target.keys if spec is model else keys.of_model(spec, placement, server)
+        for version, spec in specs.items()
+        if spec is not None
+    }
     return with_own_configs(target, observed.loaded_on(server.name).get(model.name), specified)
 
 

@@ -7,7 +7,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import invalid, unavailable
 from argosy_runtime.language.adapter_names import names_adapters
 from argosy_runtime.modelconfig.parameters.adapters import BACKEND, LORA_NAME, PARAMETER, SAMPLING, base_of
-from argosy_runtime.repository.preparing import Prepared
+from argosy_runtime.repository.preparing import Prepared, PreparedModel
 from argosy_runtime.repository.records import ModelRecord
 from argosy_runtime.repository.serving.adapters import AdapterBase, Base, ServedAdapter
 from argosy_runtime.repository.serving.routed import ServedVariants
@@ -15,8 +15,12 @@ from argosy_runtime.repository.serving.served import ServedModel
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 
-async def load(prepared: Prepared, version: int, records: Mapping[str, ModelRecord]) -> ServedAdapter:
-    """Load an adapter into its base model. Raises ServingError where it does not fit, or that model does not serve."""
+async def load(adapter: PreparedModel, version: int, records: Mapping[str, ModelRecord]) -> ServedAdapter:
+    """Load a version of an adapter into its base model.
+
+    Raises ServingError where it does not fit, or that model does not serve.
+    """
+    prepared = adapter.versions[version]
     name, base = prepared.config.name, base_of(prepared.config)
     serving = _serving(base, records)
     model = serving()
@@ -26,7 +30,8 @@ async def load(prepared: Prepared, version: int, records: Mapping[str, ModelReco
         raise unavailable(f"the base model '{base}' of adapter '{name}' is not loaded{why}")
     config = _config(prepared.config, model)
     old = records[name].answering.get(str(version))
-    served = ServedAdapter(prepared, version, config, serving, old.statistics if old is not None else ModelStatistics())
+    statistics = old.statistics if old is not None else ModelStatistics()
+    served = ServedAdapter(prepared, version, config, serving, statistics, _loaded_name(adapter, version))
     await model.add_adapter(served.adapter)
     return served
 
@@ -37,6 +42,14 @@ def follow(record: ModelRecord, prepared: Prepared, version: int, records: Mappi
     served = record.answering.get(str(version))
     if isinstance(served, ServedAdapter) and model is not None:
         served.follow(model, _config(prepared.config, model))
+
+
+def _loaded_name(adapter: PreparedModel, version: int) -> str:
+    """Return the name by which the base model has a version: the adapter's for the highest one that it has."""
+    name = adapter.folder.name
+    base = base_of(adapter.versions[version].config)
+    others = [v for v, one in adapter.versions.items() if one.is_adapter and base_of(one.config) == base]
+    return name if version == max(others) else f"{name}@{version}"
 
 
 def _serving(base: str, records: Mapping[str, ModelRecord]) -> Base:

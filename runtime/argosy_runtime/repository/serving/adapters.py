@@ -67,13 +67,22 @@ Base = Callable[[], AdapterBase | None]
 
 
 class ServedAdapter(DelegatingVersion):
-    """A version of an adapter. `base` returns the version of its base model that serves, None if none does."""
+    """A version of an adapter. `base` returns the version of its base model that serves, None if none does.
+
+    `loaded_name`: the name by which the base model has it, which differs between versions that one base model has.
+    """
 
     def __init__(
-        self, prepared: Prepared, version: int, config: ModelConfig, base: Base, statistics: ModelStatistics
+        self,
+        prepared: Prepared,
+        version: int,
+        config: ModelConfig,
+        base: Base,
+        statistics: ModelStatistics,
+        loaded_name: str,
     ) -> None:
         super().__init__(prepared, version, config, statistics)
-        self.adapter = LoadedAdapter(config.name, prepared.folder.version_path(version))
+        self.adapter = LoadedAdapter(loaded_name, prepared.folder.version_path(version))
         self._base = base
         self._open = Holds()
         self._running = 0
@@ -83,19 +92,19 @@ class ServedAdapter(DelegatingVersion):
     @property
     def ready(self) -> bool:
         base = self._base()
-        return base is not None and base.takes_adapter(self.name)
+        return base is not None and base.takes_adapter(self.adapter.name)
 
     @property
     def problem(self) -> str:
         base = self._base()
         if base is None:
             return f"the base model of adapter '{self.name}' is not loaded"
-        return base.adapter_problem(self.name)
+        return base.adapter_problem(self.adapter.name)
 
     @property
     def caution(self) -> str:
         base = self._base()
-        return "" if base is None else base.adapter_caution(self.name)
+        return "" if base is None else base.adapter_caution(self.adapter.name)
 
     @property
     def running(self) -> int:
@@ -126,7 +135,7 @@ class ServedAdapter(DelegatingVersion):
         base = self._base()
         if base is None:
             raise unavailable(self.problem)
-        set_adapter(request, self.name, by_input=self._by_input)
+        set_adapter(request, self.adapter.name, by_input=self._by_input, alias=self.name)
         answer = _Answer(self, request, deliver)
         self._begin()
         try:
