@@ -26,11 +26,14 @@ spec:
   storageUri: file:v{version}
   inputs: [{{name: X, dataType: TYPE_INT32, dims: [1]}}]
   outputs: [{{name: VERSION, dataType: TYPE_INT32, dims: [1]}}]
+  config: {{parameters: {{release: {{string_value: "{version}"}}}}}}
   rollout:
     steps: [{{traffic: 20%, pause: 1s}}, {{traffic: 50%, pause: 1s}}]
     analysis: {{warmUp: 0s, latency: {{p99: 50}}, errorRate: {{acceptable: 1%, unacceptable: 20%}}}}
 """
 MODEL = """
+import json
+
 import numpy as np
 import triton_python_backend_utils as pb_utils
 
@@ -38,7 +41,10 @@ import triton_python_backend_utils as pb_utils
 class TritonPythonModel:
     def initialize(self, args):
         {load}
-        self._version = np.array([int(args["model_version"])], np.int32)
+        release = json.loads(args["model_config"])["parameters"]["release"]["string_value"]
+        self._version = np.array([int(release)], np.int32)
+        with open({loads!r}, "a") as loads:
+            loads.write(args["model_version"] + " as " + release + "\\n")
 
     def execute(self, requests):
         {execute}
@@ -82,6 +88,11 @@ class Release:
     def __init__(self, up: Up) -> None:
         self.up = up
 
+    @property
+    def loads(self) -> list[str]:
+        """Which versions were loaded, in order, each with the version whose configuration it got."""
+        return (self.up.manifests.parent / "loads").read_text().splitlines()
+
     def declare(self, version: int) -> None:
         """Declare a version, as a commit does."""
         (self.up.manifests / "all.yaml").write_text(MANIFESTS.format(version=version))
@@ -113,7 +124,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
         files.mkdir(parents=True)
         load = 'raise RuntimeError("no weights")' if version == BROKEN else "pass"
         execute = 'raise RuntimeError("it fails")' if version == FAILING else "pass"
-        (files / "model.py").write_text(MODEL.format(load=load, execute=execute))
+        (files / "model.py").write_text(MODEL.format(load=load, execute=execute, loads=str(folder / "loads")))
     started = Release(up)
     started.declare(1)
     up.start()
@@ -142,6 +153,7 @@ def test_a_good_version_takes_over_step_by_step_without_a_failed_request(release
         release.up.until("further answers", lambda: len(traffic.answers) > promoted + 50)
     assert traffic.since(0).keys() == {1, 2}
     assert traffic.since(promoted + 2).keys() == {2}
+    assert release.loads == ["1 as 1", "2 as 2"], "each with its own configuration, and once"
 
 
 def test_a_version_that_fails_is_taken_back_and_met_few_requests(release: Release) -> None:
