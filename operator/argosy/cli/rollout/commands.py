@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from argosy.cli.rollout import requests
-from argosy.cli.rollout.description import description, history
+from argosy.cli.rollout.description import description, history, record
 from argosy.cli.rollout.member import Member
 from argosy.cli.rollout.progress import Progress, progress
 from argosy.cli.rollout.requests import Request, RequestRefusedError
@@ -84,20 +84,29 @@ def status(
 @rollout.command("history", rich_help_panel=_LOOK, epilog="Example: argosy rollout history chat")
 def show_history(
     name: Name,
+    revision: Annotated[
+        str, typer.Option("--revision", help="One revision's last rollout, in detail. Default: all, in short.")
+    ] = "",
     output: Annotated[Output, typer.Option("--output", "-o", help="How to write it.")] = Output.TABLE,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     state: State = None,
 ) -> None:
-    """Print the last ten rollouts with their outcome, the newest first."""
+    """Print the last ten rollouts with their outcome, the newest first; of one revision with the evidence."""
     member = _run(_Where(namespace, kubeconfig, context, state), lambda target: target.member(name))
+    records = member.rollout.history if member.rollout is not None else ()
+    if revision:
+        revisions = [record.revision for record in records]
+        if revision not in revisions:
+            refuse([f"{member.described} has no rollout of {revision!r}; known: {', '.join(revisions) or 'none'}"])
+        records = (records[revisions.index(revision)],)
     if output is Output.TABLE:
-        for line in history(member.rollout, datetime.now(UTC)):
+        now = datetime.now(UTC)
+        for line in record(records[0], now) if revision else history(member.rollout, now):
             typer.echo(line)
         return
-    records = member.rollout.history if member.rollout is not None else ()
-    print_document([record.model_dump(mode="json", by_alias=True) for record in records], as_json=output is Output.JSON)
+    print_document([one.model_dump(mode="json", by_alias=True) for one in records], as_json=output is Output.JSON)
 
 
 @rollout.command(rich_help_panel=_INTERVENE, epilog="Example: argosy rollout undo chat")

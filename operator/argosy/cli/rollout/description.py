@@ -3,13 +3,22 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from argosy.api.rolloutstatus import AnalysisStatus, MeasurementStatus, RolloutStatus
+from argosy.api.rolloutstatus import (
+    AnalysisStatus,
+    MeasurementStatus,
+    RolloutRecord,
+    RolloutStatus,
+    ShadowOutputStatus,
+    ShadowStatus,
+)
 from argosy.api.values.times import parse_time
 from argosy.cli.rollout.member import Member
 from argosy.cli.rollout.progress import described, progress, traffic
 from argosy.local.printing import NONE, age, aligned
 
 _MEASUREMENTS = ("MEASUREMENT", "CANDIDATE", "STABLE", "LIMIT", "SAMPLES", "OUTCOME", "TEST")
+_OUTPUTS = ("OUTPUT", "DIFFERENT", "LARGEST DIFFERENCE", "ROWS ALIKE", "WORST REQUESTS")
+_COUNTS = ("equal", "different", "failed", "uncompared", "skipped", "canceled")
 _HELD = ("HELD", "VERSION", "REASON", "AGE", "MESSAGE")
 _HISTORY = ("REVISION", "VERSION", "OUTCOME", "AGE", "MESSAGE")
 
@@ -21,9 +30,10 @@ def description(member: Member, now: datetime) -> Iterator[str]:
         yield from aligned([(f"{member.kind}:", f"{member.namespace}/{member.name}"), ("Rollout:", _none(member))])
         return
     yield from aligned([(f"{name}:", value) for name, value in _fields(member, rollout, now) if value])
-    if rollout.analysis is not None and rollout.analysis.measurements:
+    yield from evidence(rollout.analysis)
+    if rollout.shadow is not None and rollout.shadow.outputs:
         yield ""
-        yield from aligned([_MEASUREMENTS, *(_measurement(one) for one in rollout.analysis.measurements)])
+        yield from aligned([_OUTPUTS, *(_output(one) for one in rollout.shadow.outputs)])
     if rollout.held:
         yield ""
         rows = (
@@ -31,6 +41,25 @@ def description(member: Member, now: datetime) -> Iterator[str]:
             for held in rollout.held
         )
         yield from aligned([_HELD, *rows])
+
+
+def evidence(analysis: AnalysisStatus | None) -> Iterator[str]:
+    """Yield the table of the measurements that a verdict is based on, after an empty line; nothing without any."""
+    if analysis is not None and analysis.measurements:
+        yield ""
+        yield from aligned([_MEASUREMENTS, *(_measurement(one) for one in analysis.measurements)])
+
+
+def record(one: RolloutRecord, now: datetime) -> Iterator[str]:
+    """Yield the lines about one earlier rollout, with its evidence."""
+    fields = (
+        ("Revision", f"{one.revision} (version {one.version})"),
+        ("Outcome", f"{one.outcome} {_age(one.time, now)} ago"),
+        ("Message", one.message),
+        ("Analysis", _analysis(one.analysis)),
+    )
+    yield from aligned([(f"{name}:", value) for name, value in fields if value])
+    yield from evidence(one.analysis)
 
 
 def history(rollout: RolloutStatus | None, now: datetime) -> Iterator[str]:
@@ -57,8 +86,27 @@ def _fields(member: Member, rollout: RolloutStatus, now: datetime) -> Sequence[t
         ("Strategy", strategy),
         ("Waiting", rollout.waiting),
         ("Message", rollout.message or progress(member).message),
+        ("Shadow", _shadow(rollout.shadow)),
         ("Analysis", _analysis(rollout.analysis)),
     )
+
+
+def _shadow(shadow: ShadowStatus | None) -> str:
+    """Return what became of mirrored requests, in one line."""
+    if shadow is None:
+        return ""
+    counts = {name: getattr(shadow, name) for name in _COUNTS}
+    parts = [f"{count} {name}" for name, count in counts.items() if count or name in ("equal", "different")]
+    one, other = shadow.candidate_latency, shadow.stable_latency
+    if one is not None and other is not None and one.p99 is not None and other.p99 is not None:
+        parts.append(f"p99 {one.p99:.3g} s, {other.p99:.3g} s of the stable revision")
+    return ", ".join(parts)
+
+
+def _output(one: ShadowOutputStatus) -> Sequence[str]:
+    worst = (f"{example.request_id} ({example.kind} {example.size:.4g})" for example in one.examples)
+    agreeing = f"{one.agreeing_rows} of {one.rows}" if one.rows else NONE
+    return one.output, str(one.different), _number(one.largest_difference), agreeing, ", ".join(worst) or NONE
 
 
 def _none(member: Member) -> str:

@@ -139,6 +139,8 @@ def test_status_and_history_without_waiting(folder: StateFolder) -> None:
     result = _rollout(folder, "history", "chat", "-o", "json")
     assert json.loads(result.stdout)[0]["outcome"] == "Promoted"
     assert "aaa1" in _rollout(folder, "history", "chat").stdout
+    assert _rollout(folder, "history", "chat", "--revision", "aaa1").stdout.startswith("Revision:  aaa1 (version 1)")
+    assert "has no rollout of 'zzz'; known: aaa1" in _rollout(folder, "history", "chat", "--revision", "zzz").stderr
 
 
 def test_a_folder_without_a_status(tmp_path: Path) -> None:

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from tests.operator.cli.rollout.bodies import NOW, body, held, promoted, stepping
+from tests.operator.cli.rollout.bodies import NOW, TWO, body, held, promoted, stepping
 
-from argosy.cli.rollout.description import description, history
+from argosy.cli.rollout.description import description, history, record
 from argosy.cli.rollout.member import Member
 from argosy.cli.rollout.progress import Progress, progress
-from argosy.rollout.state import Phase, RolloutState
+from argosy.rollout.state import Ending, Phase, Record, RolloutState
 
 SHARES = {
     "desiredTraffic": "50%",
@@ -117,3 +117,45 @@ def test_history() -> None:
         "aaa1      1        Promoted  2h   400 requests",
     ]
     assert list(history(None, NOW)) == ["REVISION  VERSION  OUTCOME  AGE  MESSAGE"]
+
+
+def test_mirrored_requests_with_the_worst_of_them() -> None:
+    shadow = {
+        "equal": 912,
+        "different": 3,
+        "skipped": 20,
+        "candidateLatency": {"p99": 0.0081},
+        "stableLatency": {"p99": 0.007},
+        "outputs": [
+            {
+                "output": "score",
+                "different": 3,
+                "largestDifference": 0.25,
+                "examples": [{"requestId": "r-7", "kind": "Value", "size": 0.25}],
+            },
+            {"output": "logits", "rows": 915, "agreeingRows": 912},
+        ],
+    }
+    lines = list(description(Member.of(body(stepping(verdict=None), shown={"shadow": shadow})), NOW))
+    assert "Shadow:          912 equal, 3 different, 20 skipped, p99 0.0081 s, 0.007 s of the stable revision" in lines
+    assert lines[-3:] == [
+        "OUTPUT  DIFFERENT  LARGEST DIFFERENCE  ROWS ALIKE  WORST REQUESTS",
+        "score   3          0.25                <none>      r-7 (Value 0.25)",
+        "logits  0          <none>              912 of 915  <none>",
+    ]
+
+
+def test_an_earlier_rollout_in_detail() -> None:
+    rollout = Member.of(
+        body(stepping(history=(Record(TWO, Ending.ROLLED_BACK, "it failed", NOW, stepping().verdict),)))
+    ).rollout
+    assert rollout is not None
+    assert list(record(rollout.history[0], NOW)) == [
+        "Revision:  bbb2 (version 2)",
+        "Outcome:   RolledBack 0s ago",
+        "Message:   it failed",
+        "Analysis:  Inconclusive (Errors): 100 requests",
+        "",
+        "MEASUREMENT  CANDIDATE  STABLE  LIMIT     SAMPLES  OUTCOME       TEST",
+        "errorRate    0          0.0005  <= 0.001  100      Inconclusive  SPRT",
+    ]
