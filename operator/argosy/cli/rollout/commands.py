@@ -4,7 +4,7 @@ Requests are annotations of the resource, each of which names a revision: no com
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from argosy.api.rolloutstatus import RolloutRecord
 from argosy.cli.rollout import requests
 from argosy.cli.rollout.description import description, history, record
 from argosy.cli.rollout.member import Member
@@ -95,7 +96,7 @@ def show_history(
 ) -> None:
     """Print the last ten rollouts with their outcome, the newest first; of one revision with the evidence."""
     member = _run(_Where(namespace, kubeconfig, context, state), lambda target: target.member(name))
-    records = member.rollout.history if member.rollout is not None else ()
+    records: Sequence[RolloutRecord] = member.rollout.history if member.rollout is not None else ()
     if revision:
         revisions = [record.revision for record in records]
         if revision not in revisions:
