@@ -39,7 +39,24 @@ input [ { name: "QUESTION" data_type: TYPE_STRING dims: [ 1 ] } ]
 output [ { name: "ANSWER" data_type: TYPE_STRING dims: [ 1 ] } ]
 parameters { key: "chat" value { string_value: '{"prompt": "QUESTION", "text": "ANSWER"}' } }
 """
+JUDGE = """
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        scores = pb_utils.Tensor("SCORES", np.array([0.1, 0.9], np.float32))
+        return [pb_utils.InferenceResponse([scores]) for _ in requests]
+"""
+JUDGES = """
+backend: "python"
+max_batch_size: 0
+input [ { name: "X" data_type: TYPE_INT32 dims: [ 1 ] } ]
+output [ { name: "SCORES" data_type: TYPE_FP32 dims: [ 2 ] label_filename: "labels.txt" } ]
+"""
 CONFIGS = {
+    "judge": (JUDGES, JUDGE),
     "m": (CONFIG, MODEL.format(initialize="self.v = int(args['model_version'])", execute="y = self.v")),
     "speaker": (SPEAKS, SPEAKER),
 }
@@ -55,6 +72,10 @@ class Divided:
                 (self.models / name / version).mkdir(parents=True)
                 (self.models / name / version / "model.py").write_text(source)
             self.write(name, 0)
+        judge = self.models / "judge"
+        (judge / "2/argosy.pbtxt").write_text(JUDGES.replace("labels.txt", "newer.txt"))
+        for file, right in (("labels.txt", "1"), ("newer.txt", "2")):
+            (judge / file).write_text(f"no\nof version {right}\n")
         control = ("--model-control-mode=explicit", *(f"--load-model={name}" for name in CONFIGS))
         self.serving: Serving = start(self.models, folder / "server.log", *control)
 
@@ -277,3 +298,20 @@ def test_the_model_is_described_by_the_version_of_the_highest_weight(divided):
         assert states == {"1": "READY", "2": "READY"}
         weights = [line for line in divided.serving.metrics().splitlines() if 'weight{model="m"' in line]
         assert max(weights, key=lambda line: float(line.split()[-1])).count(f'version="{version}"') == 1
+
+
+def test_class_labels_are_those_of_the_version_that_answers(divided):
+    divided.divide(50, "judge")
+    tensor = {"name": "X", "datatype": "INT32", "shape": [1], "data": [1]}
+    body = {"inputs": [tensor], "outputs": [{"name": "SCORES", "parameters": {"classification": 1}}]}
+    with triton_grpc.InferenceServerClient(divided.address("GRPCInference")) as client:
+        sent = triton_grpc.InferInput("X", [1], "INT32").set_data_from_numpy(np.array([1], np.int32))
+        outputs = [triton_grpc.InferRequestedOutput("SCORES", class_count=1)]
+        labels = set()
+        for _ in range(2):
+            answer = json.loads(divided.serving.ask("/v2/models/judge/infer", body)[1])
+            labels.add((answer["model_version"], answer["outputs"][0]["data"][0].split(":")[2]))
+            called = client.infer("judge", [sent], outputs=outputs)
+            label = called.as_numpy("SCORES")[0].decode().split(":")[2]
+            labels.add((called.get_response().model_version, label))
+    assert labels == {("1", "of version 1"), ("2", "of version 2")}

@@ -6,7 +6,8 @@ from typing import Protocol
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.messages import Deliver, InferRequest, Submission
+from argosy_runtime.errors import ServingError
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.protocol.model_view import ModelView, view_of
 from argosy_runtime.telemetry.log_settings import Setting
 
@@ -91,3 +92,18 @@ def model_view(plane: DataPlane, name: str, version: str) -> ModelView:
 def lazy_view(plane: DataPlane, name: str, version: str) -> Callable[[], ModelView]:
     """Return a function that looks the view up, for codecs that seldom need it."""
     return lambda: model_view(plane, name, version)
+
+
+def answer_view(plane: DataPlane, response: InferResponse, name: str, version: str) -> Callable[[], ModelView]:
+    """Return a function that looks up the view of the version that made a response to a request for `version`.
+
+    Where that version has left since, it is the view of the requested one.
+    """
+
+    def look_up() -> ModelView:
+        try:
+            return model_view(plane, name, version or response.model_version)
+        except ServingError:
+            return model_view(plane, name, version)
+
+    return look_up

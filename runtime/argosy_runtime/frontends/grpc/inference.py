@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
-from argosy_runtime.frontends.port import DataPlane, lazy_view
+from argosy_runtime.frontends.port import DataPlane, answer_view
 from argosy_runtime.frontends.restrictions import cannot_forward
 from argosy_runtime.http2 import Stream
 from argosy_runtime.messages import InferRequest, InferResponse, Submission
@@ -55,13 +55,13 @@ class Inference:
 
     def encoded(self, response: InferResponse, request: InferRequest, options: GrpcOptions) -> list[Data]:
         """Return a ModelInferResponse. Raises ServingError where it cannot be encoded as requested."""
-        return self.encoder.infer(response, options.classes, self.view(request, options))
+        return self.encoder.infer(response, options.classes, self.view(response, request, options))
 
-    def view(self, request: InferRequest, options: GrpcOptions) -> Callable[[], ModelView]:
-        """Return the lookup of the model for the encoder."""
+    def view(self, response: InferResponse, request: InferRequest, options: GrpcOptions) -> Callable[[], ModelView]:
+        """Return the lookup of the version that made a response for the encoder."""
         if not options.classes:
             return _no_view
-        return lazy_view(self.plane, request.model_name, request.model_version)
+        return answer_view(self.plane, response, request.model_name, request.model_version)
 
 
 def _no_view() -> ModelView:

@@ -157,7 +157,7 @@ class StreamCall(StreamingCall):
 
     def _encoded(self, entry: _StreamedRequest, response: InferResponse) -> list[Data]:
         inference, request = self._inference, entry.request
-        view = inference.view(request, entry.options)
+        view = inference.view(response, request, entry.options)
         try:
             return inference.encoder.stream(request, response, entry.options.classes, view)
         except ServingError as error:

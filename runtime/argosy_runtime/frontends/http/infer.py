@@ -7,7 +7,7 @@ import re
 
 from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
 from argosy_runtime.frontends.inflating import OFFLOAD_BYTES, in_thread
-from argosy_runtime.frontends.port import DataPlane, lazy_view
+from argosy_runtime.frontends.port import DataPlane, answer_view, lazy_view
 from argosy_runtime.frontends.restrictions import cannot_forward
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse
 from argosy_runtime.protocol.http import request as http_request
@@ -124,7 +124,8 @@ class InferHandler:
             context.reply(error_reply(response.error))
             return
         try:
-            encoded = http_response.encode(response, encoding, self._view)
+            view = answer_view(self._plane, response, self._model, self._version) if encoding.classes else self._view
+            encoded = http_response.encode(response, encoding, view)
         except ServingError as error:
             context.reply(error_reply(error))
             return
