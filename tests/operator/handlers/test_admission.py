@@ -20,7 +20,7 @@ from tests.waiting import until
 from argosy.cluster.client.connection import Connection
 from argosy.handlers import admission, resources
 from argosy.handlers.admission import Admission
-from argosy.handlers.resources import refusal
+from argosy.handlers.resources import advice, refusal
 
 WRONG = {"versoin": 1, "minReplicas": 3, "maxReplicas": 2, "storageUri": "nowhere"}
 
@@ -55,6 +55,56 @@ def test_a_resource_that_is_being_deleted_is_let_go() -> None:
     body = model(**WRONG)
     body["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert refusal(body, model()) == ""
+
+
+STEPS = {"steps": [{"traffic": "10%"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "before", "beginning"),
+    [
+        ({"rollout": {"strategy": "Recreate"}}, None, "spec.rollout.strategy: Recreate unloads the only replica"),
+        (
+            {"rollout": STEPS, "maxBatchSize": 8},
+            {"rollout": STEPS},
+            "spec.version: is still 1, and spec.rollout proves",
+        ),
+        (
+            {"rollout": {**STEPS, "analysis": {"latency": {"serviceTime": 1}}}},
+            None,
+            "spec.rollout.analysis.latency.serviceTime: is 1, so that a version which is as fast",
+        ),
+        (
+            {"rollout": {**STEPS, "analysis": {"errorRate": {"acceptable": "0.001%", "unacceptable": "0.002%"}}}},
+            None,
+            "spec.rollout.analysis.errorRate: a step needs 294439 requests without a failure for a verdict",
+        ),
+    ],
+)
+def test_what_a_rollout_will_do_is_a_warning_beforehand(
+    spec: dict[str, Any], before: dict[str, Any] | None, beginning: str
+) -> None:
+    old = model(**before) if before is not None else None
+    (warning,) = advice(model(**spec), old)
+    assert warning.startswith(beginning)
+    assert len(warning) <= 256
+    assert advice(model(**spec), model(**spec)) == [], "the spec stays as it is"
+
+
+@pytest.mark.parametrize(
+    ("spec", "before"),
+    [
+        ({"rollout": STEPS}, None),
+        ({"rollout": STEPS, "version": 2, "maxBatchSize": 8}, {"rollout": STEPS}),
+        ({"rollout": STEPS, "minReplicas": 2}, {"rollout": STEPS}),
+        ({"maxBatchSize": 8}, {}),
+        ({"rollout": {"strategy": "Recreate"}, "minReplicas": 2}, None),
+        ({"rollout": {"analysis": {"latency": {"p99": 0.5}}}}, None),
+    ],
+)
+def test_what_does_not_surprise_has_no_warning(spec: dict[str, Any], before: dict[str, Any] | None) -> None:
+    assert advice(model(**spec), model(**before) if before is not None else None) == []
+    assert advice(pool(), None) == []
 
 
 @dataclass(slots=True)
@@ -137,6 +187,8 @@ async def test_the_api_server_is_answered_over_tls(authority: Authority, tmp_pat
         refused = await served.review(model(**WRONG))
         assert refused["allowed"] is False
         assert refused["status"] == {"code": 422, "message": refusal(model(**WRONG), None)}
+        warned = await served.review(model(rollout={"strategy": "Recreate"}))
+        assert (warned["allowed"], warned["warnings"]) == (True, advice(model(rollout={"strategy": "Recreate"}), None))
         assert served.starts == 1
 
 
