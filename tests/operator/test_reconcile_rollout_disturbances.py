@@ -213,3 +213,42 @@ def test_an_engine_is_built_before_its_version_is_proven() -> None:
     rolling.pass_steps(model(2, engine=engine))
     rolling.settle(model(2, engine=engine))
     assert rolling.loaded() == [{2}]
+
+
+def test_files_with_another_digest_are_loaded_before_they_are_proven() -> None:
+    rolling = begun("a", memory=10)
+    other = model(2, 10, digest=f"sha256:{'1' * 64}")
+    rolling.tick(other)
+    rolling.until(other, Phase.STEPPING)
+    (server,) = rolling.cluster.servers.values()
+    assert server.loaded["m"].versions[2].digest == f"sha256:{'1' * 64}"
+
+
+def test_a_failure_of_the_files_before_is_none_of_the_new_ones() -> None:
+    rolling = Rolling(Cluster((gpu_node("a"),)))
+    rolling.settle(model(1, 10))
+    rolling.cluster.crashes = frozenset({("m", 2)})
+    rolling.until(model(2, 10), Phase.ROLLING_BACK)
+    mended = model(2, 10, storageUri="s3://b/m/mended")
+    rolling.tick(mended, 2)  # the server still reports the former files
+    rolling.cluster.crashes = frozenset()
+    rolling.until(mended, Phase.STEPPING)
+    assert [failed.revision.version for failed in rolling.state.failed] == [2]
+
+
+def test_an_undo_may_name_an_older_revision() -> None:
+    rolling = Rolling(Cluster((gpu_node("a"),)))
+    rolling.settle(model(1))
+    assert rolling.state.stable is not None
+    oldest = rolling.state.stable.name
+    for version in (2, 3):
+        rolling.tick(model(version))
+        rolling.pass_steps(model(version))
+        rolling.settle(model(version))
+    undone = model(3, annotations={"argosy.dev/undo": f"{rolling.state.stable.name}@{oldest}"})
+    for _ in range(40):
+        rolling.tick(undone)
+        assert rolling.cluster.routed() == {"m": {"p-0"}}
+    rolling.settle(undone)
+    assert rolling.loaded() == [{1}]
+    assert rolling.weights() == [{1: 100}]

@@ -1,6 +1,6 @@
 """What the servers of a pool report of a candidate."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -16,6 +16,8 @@ _OWN = {FailureKind.DIGEST: "Digest", FailureKind.LOAD: "LoadFailed", FailureKin
 """Failures that a revision causes, with their reasons. A download or a device fails without its doing, and is tried
 again."""
 _NOT_ITS_OWN = "NotLoaded"
+Files = tuple[str, str]
+"""Where files are, and their digest, if it is declared."""
 _THERE = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
 
 
@@ -47,18 +49,33 @@ class LoadedRevisions:
         """Return what servers report and have loaded."""
         return cls(tuple(reports), {repository.server: repository for repository in repositories})
 
-    def candidate(self, name: str, version: int, uri: str = "") -> CandidateFacts:
-        """Return the facts of a member's candidate. `uri`: that of its files, empty where it has none of its own."""
-        serving = self._serving(name)
-        entries = [(report, entry) for report in serving for entry in _of(report, name) if entry.version == version]
-        ready = {report.name for report, entry in entries if entry.lasts and self._is_from(report, name, version, uri)}
+    def candidate(
+        self, name: str, version: int, files: Files | None = None, former: Collection[str] = ()
+    ) -> CandidateFacts:
+        """Return the facts of a member's candidate. `files`: its own, if it has some; `former`: messages of failures
+        that are no longer about it.
+        """
+        serving, entries = self._serving(name), self._entries(name, version)
+        ready = {r.name for r, entry in entries if entry.lasts and self._is_from(r, name, version, files)}
         answering = {report.name for report in serving if any(entry.answers for entry in _of(report, name))}
         return CandidateFacts(
             ready=bool(answering) and answering <= ready,
             loaded=any(entry.state in _THERE for _, entry in entries),
-            failure=next((_fact(*pair, _OWN[pair[1].failure]) for pair in entries if pair[1].failure in _OWN), None),
+            failure=next((fact for fact in self._failures(name, version) if fact.message not in former), None),
             unrelated=next((_fact(*pair, _NOT_ITS_OWN) for pair in entries if _is_refused(pair[1])), None),
         )
+
+    def failed(self, name: str, version: int) -> frozenset[str]:
+        """Return the messages of the failures that a version caused."""
+        return frozenset(fact.message for fact in self._failures(name, version))
+
+    def _failures(self, name: str, version: int) -> list[FailureFact]:
+        entries = self._entries(name, version)
+        return [_fact(report, entry, _OWN[entry.failure]) for report, entry in entries if entry.failure in _OWN]
+
+    def _entries(self, name: str, version: int) -> list[tuple[ServerReport, LoadedModel]]:
+        serving = self._serving(name)
+        return [(report, entry) for report in serving for entry in _of(report, name) if entry.version == version]
 
     def steps(self, name: str) -> dict[int, dict[str, int]]:
         """Return the versions of an ensemble that servers have loaded, each with the versions of its steps."""
@@ -93,12 +110,12 @@ class LoadedRevisions:
     def _serving(self, name: str) -> list[ServerReport]:
         return [report for report in self.reports if report.ready and _of(report, name)]
 
-    def _is_from(self, report: ServerReport, name: str, version: int, uri: str) -> bool:
+    def _is_from(self, report: ServerReport, name: str, version: int, files: Files | None) -> bool:
         """Return whether a server's version has these files, and not those of a former revision with its number."""
         repository = self.repositories.get(report.name)
-        loaded = _named(repository, name) if uri and repository is not None else None
+        loaded = _named(repository, name) if files is not None and repository is not None else None
         source = loaded.versions.get(version) if loaded is not None else None
-        return source is None or source.uri == uri
+        return source is None or (source.uri, source.digest) == files
 
 
 def _of(report: ServerReport, name: str) -> list[LoadedModel]:

@@ -31,7 +31,7 @@ class MemberRollout:
     `undivided`: the servers that do not divide requests as desired yet. Nothing else changes there before: an agent
     waits until a version is idle before it unloads it, and files come slowly. `traffic`: the candidate's share of the
     requests without a version, as measured in the present step. `chosen`: the strategy by which the candidate replaces
-    the stable revision, once it is chosen.
+    the stable revision, once it is chosen. `former_failures`: messages of failures that the candidate did not cause.
     """
 
     declared: Member
@@ -43,6 +43,7 @@ class MemberRollout:
     undivided: frozenset[str] = frozenset()
     traffic: float | None = None
     chosen: ChosenStrategy | None = None
+    former_failures: frozenset[str] = frozenset()
 
     @property
     def recreates(self) -> bool:

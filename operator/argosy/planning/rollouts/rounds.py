@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeGuard
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
@@ -11,7 +11,7 @@ from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
 from argosy.planning.pinned import PinnedEnsemble
 from argosy.planning.rollouts.ensembles import DeclaredEnsemble, EnsembleFacts, StepVersions
-from argosy.planning.rollouts.facts import LoadedRevisions
+from argosy.planning.rollouts.facts import Files, LoadedRevisions
 from argosy.planning.rollouts.member import MemberRollout, is_staged
 from argosy.planning.rollouts.requests import RolloutRequests
 from argosy.planning.rollouts.revision import Member, revision_of, with_declared
@@ -22,6 +22,8 @@ from argosy.rollout.state import FailureFact, Revision, RolloutInputs, RolloutSt
 from argosy.rollout.verdict import Verdict
 
 _NO_MEMORY = "NoMemory"
+_REPORTED_AGAIN = timedelta(seconds=30)
+"""After this long a reported failure is the candidate's own."""
 SpecsByRevision = Mapping[str, Member]
 """Specs of a member's revisions, by their names."""
 
@@ -30,6 +32,7 @@ SpecsByRevision = Mapping[str, Member]
 class RolloutMemory:
     """What is known of a member's rollout before a round: its `state`, the specs of its `revisions`, and the `weights`
     that servers were last told, by version. `last`: the revision that was acted upon before there was a rollout.
+    `former_failures`: messages of failures of other files with the candidate's version, which it did not cause.
     """
 
     state: RolloutState | None = None
@@ -37,6 +40,7 @@ class RolloutMemory:
     weights: Mapping[int, int] = field(default_factory=dict)
     last: Revision | None = None
     chosen: ChosenStrategy | None = None
+    former_failures: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,13 @@ class Rollouts:
     def memory(self) -> dict[str, RolloutMemory]:
         """What the next round is to know."""
         return {
-            name: RolloutMemory(member.state, self.revisions.get(name, {}), member.action.weights, chosen=member.chosen)
+            name: RolloutMemory(
+                member.state,
+                self.revisions.get(name, {}),
+                member.action.weights,
+                chosen=member.chosen,
+                former_failures=member.former_failures,
+            )
             for name, member in self.members.items()
         }
 
@@ -165,8 +175,28 @@ class _Round:
         # until the next choice that of before counts, for the same candidate alone
         chosen = self._chosen if state.candidate == self._tried else None
         return MemberRollout(
-            self._resource, stable, candidate, state, action, self._names(), undivided, evidenced.traffic, chosen
+            self._resource,
+            stable,
+            candidate,
+            state,
+            action,
+            self._names(),
+            undivided,
+            evidenced.traffic,
+            chosen,
+            self._former_failures(state, now),
         )
+
+    def _former_failures(self, state: RolloutState, now: datetime) -> frozenset[str]:
+        """Return the failures that servers still report of other files with the candidate's version.
+
+        They count as its own once they have been reported for longer than a server takes to begin to load it.
+        """
+        candidate, before = state.candidate, self._state.candidate if self._state is not None else None
+        if candidate is None or now - state.since > _REPORTED_AGAIN:
+            return frozenset()
+        reported = self._loaded.failed(self._member.name, candidate.version)
+        return reported if candidate != before else reported & self._before.former_failures
 
     @property
     def _tried(self) -> Revision:
@@ -208,7 +238,8 @@ class _Round:
         state, member, requests = self._state, self._member, RolloutRequests.of(self._member)
         candidate, chosen = self._tried, self._chosen
         stable = state.stable if state is not None else self._serving
-        facts = self._loaded.candidate(member.name, candidate.version, _uri(self._specs.get(candidate.name)))
+        files, former = _files(self._specs.get(candidate.name)), self._before.former_failures
+        facts = self._loaded.candidate(member.name, candidate.version, files, former)
         return RolloutInputs(
             declared=self._declared,
             now=now,
@@ -285,8 +316,9 @@ def _obstacle(chosen: ChosenStrategy | None) -> FailureFact | None:
     return FailureFact(_NO_MEMORY, chosen.message) if chosen is not None and chosen.strategy is None else None
 
 
-def _uri(spec: Member | None) -> str:
-    """Return where the files of a spec's newest version are; empty for an ensemble, and for an engine."""
+def _files(spec: Member | None) -> Files | None:
+    """Return the files of a spec's newest version; None for an ensemble, and for an engine."""
     if not isinstance(spec, InferenceModel) or spec.spec.engine is not None:
-        return ""
-    return spec.spec.declared[spec.spec.default_version].storage_uri
+        return None
+    declared = spec.spec.declared[spec.spec.default_version]
+    return declared.storage_uri, declared.digest or ""
