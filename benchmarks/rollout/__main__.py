@@ -1,38 +1,51 @@
-"""`python -m benchmarks.rollout [--runs N] [--json]`: how surely and how soon rollouts tell versions apart.
+"""`python -m benchmarks.rollout [--parts proving releases] [--json]`: how surely and how soon rollouts tell versions
+apart, and what clients meet of bad ones.
 
-Argosy's own state machine and analysis, by their defaults and with steps of 5, 25 and 50 percent, read two simulated
-versions each second: with a queue and real batching each, at low, middle and full load.
+`proving`: Argosy's own state machine and analysis, by their defaults and with steps of 5, 25 and 50 percent, read two
+simulated versions each second: with a queue and real batching each, at low, middle and full load.
 
 Keys: `requests_to_convict_over_sprt` is the candidate's requests until a version with 1 % errors is taken back, over
 those that Wald's test needs on average if it looks after each request; `false_rollbacks_per_1000`: the same version
 against itself; `missed_bad_per_1000`: versions with 1 % errors that are promoted; `missed_slow_per_1000`: versions
 three times slower. Each is at the load where it is worst; `cells` has all of them.
+
+`releases`: `argosy up` releases good versions under an open-loop load (`failed_requests`, and `late_requests`, which
+reach the former version half a second after the end), and versions that fail half of their requests. `back_p99_s` is
+the time from the verdict in the status to the last request that such a version gets, and `bad_requests_share` the
+largest share of the requests that one got, next to that of its step.
 """
 
 import argparse
+import asyncio
 import json
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from typing import Any
 
-from .proving import measured
+from . import proving, releasing
 
 CHUNK = 10
+PARTS = ("proving", "releases")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run and print."""
     options = _parser().parse_args(argv)
-    with ProcessPoolExecutor(options.workers) as pool:
-        result = measured(options.runs, partial(pool.map, chunksize=CHUNK))
+    result: dict[str, Any] = {}
+    if "proving" in options.parts:
+        with ProcessPoolExecutor(options.workers) as pool:
+            result |= proving.measured(options.runs, partial(pool.map, chunksize=CHUNK))
+    if "releases" in options.parts:
+        result |= asyncio.run(releasing.measured(options.bumps, options.bad_bumps))
     if options.json:
         print(json.dumps(result, indent=1))
         return 0
     for name, value in result.items():
         if name != "cells":
             print(f"{name}: {value}")
-    for name, cell in result["cells"].items():
+    for name, cell in result.get("cells", {}).items():
         print(f"{name}: {cell}")
     return 0
 
@@ -46,6 +59,9 @@ def _positive(text: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rollout", description=__doc__)
     words = "Rollouts of each candidate at each load. Default: 1000."
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="What to measure. Default: all.")
+    parser.add_argument("--bumps", type=_positive, default=100, help="Good versions to release. Default: 100.")
+    parser.add_argument("--bad-bumps", type=_positive, default=20, help="Bad versions to release. Default: 20.")
     parser.add_argument("--runs", type=_positive, default=1000, help=words)
     parser.add_argument("--workers", type=_positive, default=2, help="Processes. Default: 2.")
     parser.add_argument("--json", action="store_true", help="Print JSON.")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.rollout.__main__ import main
 from benchmarks.rollout.proving import BAD, CURVE, LOADS, Trial, slower
+from benchmarks.rollout.releasing import Answers
 from benchmarks.rollout.rollouts import fewest
 from benchmarks.rollout.serving import Arrivals, Quality, Version
 
@@ -49,8 +50,15 @@ def test_versions_end_as_they_deserve(candidate: str, phase: str, load: str) -> 
     assert [Trial(candidate, load, seed).run().phase for seed in range(3)] == [phase] * 3
 
 
+def test_the_share_of_a_version_is_exact_in_an_exact_division() -> None:
+    answers = Answers(0.0, [(float(at), 2 if at % 10 == 3 else 1) for at in range(100)])
+    answers.seen[13] = (13.0, -2)
+    assert answers.share(2) == pytest.approx(0.1)
+    assert (answers.last(2), answers.last(3), answers.share(3)) == (93.0, 0.0, 0.0)
+
+
 def test_the_figures_are_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--runs", "1", "--json"]) == 0
+    assert main(["--parts", "proving", "--runs", "1", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["false_rollbacks_per_1000"] == result["missed_bad_per_1000"] == 0
     assert set(result["cells"]) == {f"{kind} {load}" for kind in ("same", "failing", "slow") for load in LOADS}
