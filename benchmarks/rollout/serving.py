@@ -24,18 +24,21 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, inf)
 
 @dataclass(frozen=True)
 class Quality:
-    """How a version answers: seconds of an execution by its rows, and the share of requests that fail."""
+    """How a version answers: seconds of an execution by its rows, and the share of requests that fail: each by itself,
+    or all of one batch.
+    """
 
     curve: ServiceCurve
     failing: float = 0.0
+    by_batch: bool = False
 
 
 class Version:
-    """One version with its own queue and one instance. A request fails by chance, whatever its batch."""
+    """One version with its own queue and one instance. Requests or executions fail by chance."""
 
     def __init__(self, quality: Quality, window_s: float, seed: int) -> None:
         self._server = BatchingServer(quality.curve, Allocation(1, 1, window_s, None), 0.0, seed)
-        self._failing, self._window_s = quality.failing, window_s
+        self._quality, self._window_s = quality, window_s
         self._random = np.random.default_rng(seed)
         self._open = np.zeros((3, 0))
 
@@ -51,8 +54,8 @@ class Version:
         over = every[2] <= until
         self._open = every[:, ~over]
         arrived, started, ended = every[:, over]
-        failed = int(self._random.binomial(len(ended), self._failing))
-        return VersionSignals(
+        failed = self._failed(started)
+        signals = VersionSignals(
             until - since,
             answered=len(ended),
             errors=failed,
@@ -61,6 +64,14 @@ class Version:
             executions=_executions(started, ended),
             queue_delay_s=self._window_s,
         )
+        return signals.as_reading()
+
+    def _failed(self, started: Floats) -> int:
+        """Return how many of the requests that were started then have failed."""
+        if not self._quality.by_batch:
+            return int(self._random.binomial(len(started), self._quality.failing))
+        rows = np.unique(started, return_counts=True)[1]
+        return int(rows[self._random.random(len(rows)) < self._quality.failing].sum())
 
 
 def _durations(seconds: Floats) -> Durations | None:

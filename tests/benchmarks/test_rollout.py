@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from benchmarks.rollout.__main__ import main
-from benchmarks.rollout.proving import BAD, CURVE, LOADS, Trial, slower
+from benchmarks.rollout.proving import BAD, CANDIDATES, CURVE, LOADS, Trial, slower
 from benchmarks.rollout.releasing import Answers
 from benchmarks.rollout.rollouts import fewest
 from benchmarks.rollout.serving import Arrivals, Quality, Version
@@ -61,4 +61,4 @@ def test_the_figures_are_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--parts", "proving", "--runs", "1", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["false_rollbacks_per_1000"] == result["missed_bad_per_1000"] == 0
-    assert set(result["cells"]) == {f"{kind} {load}" for kind in ("same", "failing", "slow") for load in LOADS}
+    assert set(result["cells"]) == {f"{kind} {load}" for kind in CANDIDATES for load in LOADS}

@@ -1,4 +1,8 @@
-"""The error rate of the candidate: Wald's test between the acceptable and the unacceptable rate."""
+"""The error rate of the candidate: Wald's test between the acceptable and the unacceptable rate.
+
+Requests fail together where an execution fails all of its batch, so each counts by the inverse of the design effect:
+the variance of the number of failures between readings over that of independent ones.
+"""
 
 from math import sqrt
 from statistics import NormalDist
@@ -13,6 +17,8 @@ ERROR_RATE: Final = "errorRate"
 STABLE_FAILS: Final = "the stable revision fails as many requests"
 _MILLIONTHS, _THOUSANDTHS = 1e6, 1e3
 _HIGHEST = 1 - 1e-6
+_REMARKABLE: Final = 1.5
+"""The design effect from which on it is part of the message."""
 OUTCOMES: Final = {
     Decision.ACCEPTABLE: Outcome.SUCCESSFUL,
     Decision.UNACCEPTABLE: Outcome.FAILED,
@@ -39,8 +45,8 @@ def error_rate(analysis: Analysis, candidate: VersionSignals, stable: VersionSig
     same time: then the cause is elsewhere, and to go back would not help.
     """
     test, failed, requests = error_test(analysis), candidate.failed, candidate.requests
-    outcome = OUTCOMES[test.decide(failed, requests)]
-    message = f"{failed:.0f} of {requests:.0f} requests failed"
+    outcome = OUTCOMES[_decide(test, candidate)]
+    message = f"{failed:.0f} of {requests:.0f} requests failed{_together(candidate)}"
     if outcome is Outcome.FAILED and _stable_fails_too(test, candidate, stable):
         outcome = Outcome.INCONCLUSIVE
         message += f", and {STABLE_FAILS}: {stable.failed:.0f} of {stable.requests:.0f}"
@@ -58,9 +64,20 @@ def error_rate(analysis: Analysis, candidate: VersionSignals, stable: VersionSig
     )
 
 
+def _decide(test: RateTest, version: VersionSignals) -> Decision:
+    effect = version.failure_design_effect
+    return test.decide(version.failed / effect, version.requests / effect)
+
+
+def _together(version: VersionSignals) -> str:
+    """Return a remark where failures come together."""
+    effect = version.failure_design_effect
+    return f" ({effect:.1f} at once, which count as one)" if effect >= _REMARKABLE else ""
+
+
 def _stable_fails_too(test: RateTest, candidate: VersionSignals, stable: VersionSignals) -> bool:
     """Return whether the stable revision is as bad by the same test, and the candidate not significantly worse."""
-    if test.decide(stable.failed, stable.requests) is not Decision.UNACCEPTABLE:
+    if _decide(test, stable) is not Decision.UNACCEPTABLE:
         return False
     here, there = candidate.failed / candidate.requests, stable.failed / stable.requests
     both = (candidate.failed + stable.failed) / (candidate.requests + stable.requests)

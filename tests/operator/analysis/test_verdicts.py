@@ -45,6 +45,16 @@ def test_errors_convict_clear_or_prove_nothing():
     assert "325 without a failure are needed" in early.message
 
 
+def test_a_batch_that_fails_as_one_is_one_failure():
+    readings_ = [answered(20).as_reading() for _ in range(20)]
+    one_batch = judged(total(*readings_, answered(20, 8).as_reading()))
+    assert one_batch.outcome is Outcome.INCONCLUSIVE
+    assert "8 of 420 requests failed (" in one_batch.message
+    apart = [answered(20, 1).as_reading() for _ in range(8)]
+    assert judged(total(*readings_, *apart)).outcome is Outcome.FAILED
+    assert judged(total(*readings_, *[answered(20, 20).as_reading()] * 3)).outcome is Outcome.FAILED
+
+
 def test_failures_of_clients_and_of_load_are_not_the_candidates():
     others = dict.fromkeys((Failure.CANCELED, Failure.INVALID, Failure.REJECTED, Failure.TIMED_OUT, Failure.OTHER), 50)
     assert judged(VersionSignals(1.0, 400, failures=others)).outcome is Outcome.SUCCESSFUL

@@ -1,7 +1,7 @@
 """What all servers of one version of a member counted in some time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from .durations import Durations, joined
@@ -62,6 +62,7 @@ class VersionSignals:
     part in the `queue`; None where there is none. `executions` by the largest size of their batches;
     `queue_delay_s`: the longest time that a batch waits for more requests. `routed`: requests without a version that it
     was sent. `shadow`: of requests that were mirrored to it, which are none of the others; None if there are none.
+    `failed_squares`: the sum over `readings` with requests of the squared number of failed ones by all.
     """
 
     seconds: float = 0.0
@@ -76,6 +77,8 @@ class VersionSignals:
     queue_delay_s: float = 0.0
     routed: float = 0.0
     shadow: ShadowSignals | None = None
+    failed_squares: float = 0.0
+    readings: int = 0
 
     @property
     def failed(self) -> float:
@@ -86,6 +89,23 @@ class VersionSignals:
     def requests(self) -> float:
         """Requests that the version answered or failed."""
         return max(self.answered, self.errors) + sum(self.failures.get(reason, 0.0) for reason in OWN_FAILURES)
+
+    @property
+    def failure_design_effect(self) -> float:
+        """How many times the variance of the number of failed requests is that of independent ones.
+
+        It is more than 1 where requests fail together, as all of one batch do.
+        """
+        failed, requests = self.failed, self.requests
+        if self.readings < _FEWEST_READINGS or not 0 < failed < requests:
+            return 1.0
+        variance = (self.failed_squares - failed * failed / requests) / (self.readings - 1)
+        return max(1.0, variance / (failed / requests * (1 - failed / requests)))
+
+    def as_reading(self) -> "VersionSignals":
+        """Return the signals as those of one reading, whose failures came together."""
+        requests = self.requests
+        return replace(self, failed_squares=self.failed**2 / requests, readings=1) if requests else self
 
     def __add__(self, other: "VersionSignals") -> "VersionSignals":
         """Return what both counted."""
@@ -104,4 +124,6 @@ class VersionSignals:
             max(self.queue_delay_s, other.queue_delay_s),
             self.routed + other.routed,
             together(self.shadow, other.shadow),
+            self.failed_squares + other.failed_squares,
+            self.readings + other.readings,
         )

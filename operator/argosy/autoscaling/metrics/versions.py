@@ -74,7 +74,7 @@ def _increases(readings: Iterable[Exposed], key: ModelKey, begins: float, warm: 
             continue
         seconds = after.at - before.at
         step = VersionSignals(seconds) if then is now else _step(then, now, seconds)
-        yield step if before.at >= warm else _immediate(step)
+        yield step.as_reading() if before.at >= warm else _immediate(step)
 
 
 def _restarted(then: ModelSeries, now: ModelSeries) -> bool:
