@@ -27,6 +27,7 @@ SELDOM = timedelta(seconds=10)
 SUFFIX = ".json.gz"
 Record = Callable[[str, FleetSnapshot, datetime, timedelta, Outcome | Exception], None]
 """Receives the name of what a round was about, what it saw, its time and period of draining, and how it ended."""
+_OWN = 0o600
 _GZIP = b"\x1f\x8b"
 _UNSAFE = re.compile(r"[^A-Za-z0-9.-]")
 
@@ -68,6 +69,7 @@ class BundleFolder:
         path = self._root / f"{prefix}-{now.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}{SUFFIX}"
         self._root.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f".{path.name}")
+        unfinished.touch(mode=_OWN)
         unfinished.write_bytes(gzip.compress(json.dumps(document, sort_keys=True).encode(), mtime=0))
         unfinished.replace(path)
         self._last[name] = written

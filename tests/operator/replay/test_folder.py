@@ -79,6 +79,12 @@ def test_a_bundle_may_be_plain_json(tmp_path: Path) -> None:
     assert replayed(read_bundle(plain)).is_same
 
 
+def test_only_its_own_user_reads_a_bundle(tmp_path: Path) -> None:
+    _record(BundleFolder(tmp_path, "0.1.0"), 1, 0)
+    (path,) = tmp_path.iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_half_a_file_is_no_bundle(tmp_path: Path) -> None:
     _record(BundleFolder(tmp_path, "0.1.0"), 1, 0)
     (path,) = tmp_path.iterdir()
