@@ -5,17 +5,22 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
+from google.protobuf import text_format
+from tests.acceptance.running import wait_for
 from tests.agent.running import Pod, folder_of, is_root, model, report_of
+from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.render.workloads.pods.control import restricted
-from argosy_agent.contract import FailureKind, LoadState, VersionSource
+from argosy_agent.contract import FailureKind, LoadState, RenderedModel, VersionSource
 from argosy_agent.controltoken import OWNER, write_token
+from argosy_runtime.modelconfig.parameters.traffic import PARAMETER as TRAFFIC
+from argosy_runtime.modelconfig.parameters.traffic import VersionTraffic, traffic_text
 
 SERVERS = [
     pytest.param("argosy_server", id="argosy"),
@@ -110,6 +115,34 @@ def test_a_version_bump_under_load_fails_no_request(pod: Pod) -> None:
     pod.want()
     pod.until(lambda state: not state.applied.models)
     assert not list((pod.folder / "repository").iterdir())
+
+
+def divided(desired: RenderedModel, **weights: int) -> RenderedModel:
+    """Return a model whose requests are divided by these weights in percent, such as `v1=95, v2=5`."""
+    config = text_format.Parse(desired.config_text, ModelConfig())
+    millionths = {int(name[1:]): percent * 10_000 for name, percent in weights.items()}
+    config.parameters[TRAFFIC].string_value = traffic_text(VersionTraffic(millionths))
+    return replace(desired, config_text=text_format.MessageToString(config), reload_key="the same")
+
+
+def test_all_requests_go_back_to_the_stable_version_while_the_next_one_loads(make_pod: MakePod) -> None:
+    """Version 2 is taken back in the same change that brings version 3, whose load takes as long as it likes."""
+    pod = make_pod("argosy_server")
+    loading, go_on = pod.root / "loading", pod.root / "go_on"
+    opened = f"iter(lambda: os.path.exists({str(go_on)!r}), True)"
+    waits = f"import os, time; open({str(loading)!r}, 'w').close(); [time.sleep(0.01) for _ in {opened}]"
+    stable, bad = (folder_of(pod.root, name, factor) for name, factor in (("one", 2.0), ("two", 3.0)))
+    pod.want(divided(model("m", {1: stable, 2: bad}), v1=50, v2=50))
+    pod.until_ready("m", 2)
+    assert sorted(pod.infer("m", 1.0) for _ in range(4)) == [2.0, 2.0, 3.0, 3.0]
+    slow = folder_of(pod.root, "three", 4.0, body=waits)
+    pod.want(divided(model("m", {1: stable, 3: slow}), v1=100, v3=0))
+    wait_for(loading.exists, lambda: pod.log)
+    assert {pod.infer("m", 1.0) for _ in range(10)} == {2.0}
+    go_on.touch()
+    pod.until_ready("m", 3)
+    assert {pod.infer("m", 1.0) for _ in range(10)} == {2.0}
+    assert pod.loads("m") == 3, "no version was loaded twice"
 
 
 @pytest.mark.parametrize("server", SERVERS)
