@@ -57,13 +57,13 @@ class Process:
 
     cluster: FakeHistory = field(default_factory=FakeHistory)
     store: Store = field(default_factory=Store)
+    images: Images = field(default_factory=lambda: Images("a", "b", "c"))
     reconciler: Reconciler = field(init=False)
 
     def __post_init__(self) -> None:
-        images, offered = Images("a", "b", "c"), Cluster("policy/v1")
-        listener = FakeStatusListener()
+        offered, listener = Cluster("policy/v1"), FakeStatusListener()
         cache = self.cluster.cache
-        self.reconciler = Reconciler(self.store, cache, self.cluster, listener, images, offered, lambda: NOW)
+        self.reconciler = Reconciler(self.store, cache, self.cluster, listener, self.images, offered, lambda: NOW)
 
     async def declare(self, *bodies: dict[str, Any], key: PoolKey = KEY) -> None:
         """Declare these resources and reconcile once."""

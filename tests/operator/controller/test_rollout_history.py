@@ -1,5 +1,6 @@
-"""A process of the operator that begins in the middle of a rollout finds the specs in ControllerRevisions."""
+"""A process of the operator in the middle of a rollout: the objects that it writes, and another one that goes on."""
 
+from dataclasses import replace
 from typing import Any
 
 from tests.operator.controller.bodies import model, pool
@@ -8,7 +9,7 @@ from tests.operator.controller.test_revisions import Process
 
 from argosy.api import InferenceModelStatus
 from argosy.controller.resources.parsed_body import parsed_body
-from argosy.render.workloads import OUTCOME, ROLLOUT_REVISION, LatestRevisions
+from argosy.render.workloads import OUTCOME, ROLLOUT_REVISION, Images, LatestRevisions
 
 STEPS = {"steps": [{"traffic": "10%", "pause": "1m"}]}
 UID = "uid-m"
@@ -83,3 +84,22 @@ async def test_a_stable_spec_is_retained_beyond_the_limit_of_earlier_revisions()
         changed = model(generation=version, version=version, rollout=STEPS, revisionHistoryLimit=1)
         await process.declare(changed)
     assert process.cluster.versions() == [5, 4, 1]
+
+
+async def test_servers_have_an_image_that_opens_both_revisions() -> None:
+    """A candidate with another framework takes nothing from the stable revision, which is loaded next to it."""
+    images = replace(Images("argosy", "triton", "agent"), argosy_vllm="argosy-vllm")
+    process = Process(images=images)
+    process.cluster.cache.views[KEY] = serving("p-0")
+    language = model(
+        rollout=STEPS, modelFormat={"name": "vllm"}, inputs=None, outputs=None, footprint={"device": "CPU"}
+    )
+    await process.declare(pool(), language)
+    await process.declare(model(generation=2, version=2, rollout=STEPS))
+    await process.reconciler.reconcile(KEY)
+    rollout = status(process).rollout
+    assert rollout is not None
+    assert rollout.candidate is not None
+    assert rollout.candidate.version == 2
+    containers = process.cluster.bodies["Deployment n/p-0"]["spec"]["template"]["spec"]["containers"]
+    assert "argosy-vllm" in {container["image"] for container in containers}

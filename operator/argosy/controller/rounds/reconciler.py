@@ -268,7 +268,8 @@ class Reconciler:
         if pool is None:
             return Rendered(keep=others, activating=activator)
         members = [resource for resource in declared.members if not resource.metadata.deletion_timestamp]
-        models = [resource for resource in expanded(valid) if isinstance(resource, InferenceModel)]
+        every = (*expanded(valid), *outcome.rollouts.specs)
+        models = [resource for resource in every if isinstance(resource, InferenceModel)]
         images = self._images.serving(pool, models)
         renderer = BuildRenderer(pool, self._images, self._cluster, self._clock())
         builds = renderer.builds(outcome.builds.get(key, ()), view.builds)

@@ -90,6 +90,14 @@ class Rollouts:
             yield member.declared if member is not None else resource
 
     @property
+    def specs(self) -> Iterator[Member]:
+        """The specs that servers may have loaded: of stable revisions and of candidates."""
+        for member in self.members.values():
+            yield member.stable
+            if member.candidate is not None:
+                yield member.candidate
+
+    @property
     def wake(self) -> datetime | None:
         """When one of them is to be advanced though nothing changes."""
         wakes = (member.action.wake for member in self.members.values())
