@@ -67,6 +67,12 @@ def _server(
     return RenderedServer(step.plan, repository, step.routes, step.draining, step.served, step.drain_since)
 
 
+def divided(repository: RenderedRepository, traffic: Mapping[str, str]) -> RenderedRepository:
+    """Return a loaded repository whose members divide requests by these texts, by their declared names."""
+    models = (_as_loaded(model, traffic.get(model.declared_name, "")) for model in repository.models)
+    return replace(repository, models=tuple(models))
+
+
 def _as_loaded(model: RenderedModel, traffic: str) -> RenderedModel:
     """Return what is loaded, with the division of requests as it is decided now: that waits for nothing."""
     return replace(model, config_text=with_traffic(model.config_text, traffic)) if traffic else model

@@ -3,13 +3,19 @@
 from dataclasses import replace
 from typing import Any
 
+from google.protobuf import text_format
 from tests.operator.controller.bodies import model, pool
 from tests.operator.controller.test_reconciler import KEY, serving
 from tests.operator.controller.test_revisions import Process
+from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api import InferenceModelStatus
 from argosy.controller.resources.parsed_body import parsed_body
+from argosy.planning.facts import CurrentServer, ServerReport
 from argosy.render.workloads import OUTCOME, ROLLOUT_REVISION, Images, LatestRevisions
+from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
+from argosy_agent.contract.documents import DESIRED_KEY, parse_repository
+from argosy_runtime.modelconfig.parameters.traffic import PARAMETER, VersionTraffic, traffic_text, version_traffic
 
 STEPS = {"steps": [{"traffic": "10%", "pause": "1m"}]}
 UID = "uid-m"
@@ -103,3 +109,34 @@ async def test_servers_have_an_image_that_opens_both_revisions() -> None:
     assert rollout.candidate.version == 2
     containers = process.cluster.bodies["Deployment n/p-0"]["spec"]["template"]["spec"]["containers"]
     assert "argosy-vllm" in {container["image"] for container in containers}
+
+
+async def test_a_server_that_waits_for_its_new_template_divides_requests_at_once() -> None:
+    """Its Pod is of the former template, and a bad version loses its requests there, too."""
+    process = Process()
+    await begun(process)
+    weighted = VersionTraffic(weights={1: 900_000, 2: 100_000})
+    loaded = RenderedModel("m", _config(weighted), {version: VersionSource(f"s3://b/{version}") for version in (1, 2)})
+    report = (LoadedModel("m", 1, LoadState.READY), LoadedModel("m", 2, LoadState.READY))
+    one = serving("p-0")
+    process.cluster.cache.views[KEY] = replace(
+        one,
+        current=(*one.current, CurrentServer("p-1", "a", ())),
+        reports=(replace(one.reports[0], models=report), ServerReport("p-1", False)),
+        repositories=(RenderedRepository("p-0", (loaded,)),),
+        templates={"p-0": "former"},
+    )
+    process.store.put(parsed_body(pool(minServers=2)))
+    await process.declare(model(generation=3, version=1, rollout=STEPS))
+    assert "Deployment n/p-0" not in process.cluster.bodies
+    (entry,) = parse_repository(process.cluster.bodies["ConfigMap n/p-0"]["data"][DESIRED_KEY]).models
+    assert entry.versions.keys() == {1, 2}
+    traffic = version_traffic(text_format.Parse(entry.config_text, ModelConfig()))
+    assert traffic is not None
+    assert {version for version, weight in traffic.weights.items() if weight} == {1}
+
+
+def _config(traffic: VersionTraffic) -> str:
+    config = ModelConfig(name="m", backend="python")
+    config.parameters[PARAMETER].string_value = traffic_text(traffic)
+    return text_format.MessageToString(config)

@@ -1,12 +1,15 @@
 """Which servers keep their former Pod template for now: servers are updated one after the other. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from argosy.api import ServingPool
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
-from argosy.planning.migration.disruption import ServerUpgrade, may_upgrade
-from argosy.render.repositories import RenderedServer
+from argosy.planning.migration.disruption import ServerUpgrade, as_it_is, may_upgrade
+from argosy.planning.rollouts.rounds import Rollouts
+from argosy.render.config.traffic_config import traffic_of
+from argosy.render.repositories import RenderedServer, divided
 from argosy.render.workloads import NO_ACCOUNT, Images, pod_template, template_hash
 
 
@@ -39,6 +42,22 @@ def deferred_servers(
     ]
     allowed = may_upgrade(upgrades)
     return frozenset(server.name for server in upgrades if server.outdated and server.name not in allowed)
+
+
+def divided_servers(
+    pool: ServingPool, servers: Sequence[RenderedServer], deferred: Collection[str], rollouts: Rollouts, view: PoolView
+) -> Iterator[RenderedServer]:
+    """Yield the deferred servers that do not divide requests as rollouts desire: as they run, with that changed alone.
+
+    Requests are taken from a bad version at once, whenever the server's turn comes.
+    """
+    here = {one.declared.name: one for one in rollouts.members.values() if one.declared.pool_key == pool.key}
+    loaded, current = {one.server: one for one in view.repositories}, {one.name: one for one in view.current}
+    for server in servers:
+        name, runtime = server.plan.name, pool.spec.runtime.name
+        traffic = {member: traffic_of(one, runtime) for member, one in here.items() if name in one.undivided}
+        if traffic and name in deferred and name in loaded and name in current:
+            yield replace(server, plan=as_it_is(current[name]), repository=divided(loaded[name], traffic))
 
 
 def _is_reached(server: RenderedServer, pods: Iterable[PodView]) -> bool:

@@ -26,7 +26,7 @@ from argosy.controller.rendering.activation import Activating, activating
 from argosy.controller.rendering.builds import BuildRenderer
 from argosy.controller.rendering.revisions import RevisionNames, revisions
 from argosy.controller.rendering.routing import routed
-from argosy.controller.rendering.upgrades import deferred_servers
+from argosy.controller.rendering.upgrades import deferred_servers, divided_servers
 from argosy.controller.resources.store import Declared, Store
 from argosy.controller.rounds.inputs import Memory, RoundInputs, moved_members, moved_services, round_snapshot
 from argosy.controller.rounds.reservations import Reservations
@@ -45,6 +45,7 @@ from argosy.render.workloads import (
     Cluster,
     Images,
     KubernetesObject,
+    desired_configmap,
     object_identity,
     owners,
     pool_objects,
@@ -283,7 +284,12 @@ class Reconciler:
             for name in deferred
             for kind in ("ConfigMap", "Deployment")
         )
-        desired = tuple(resource for resource in objects if object_identity(resource) not in stay)
+        again = [
+            desired_configmap(pool, server, nodes.get(server.plan.node))
+            for server in divided_servers(pool, steps, deferred, outcome.rollouts, view)
+        ]
+        desired = (*(resource for resource in objects if object_identity(resource) not in stay), *again)
+        stay -= {object_identity(resource) for resource in again}
         owned_by = owners(desired) | builds.owners
         return Rendered(desired, owned_by, stay | others | builds.keep, deferred, builds.wake, activator)
 

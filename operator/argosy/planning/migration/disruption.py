@@ -59,10 +59,10 @@ def _is_missed(state: PoolState, server: CurrentServer, staying: Collection[str]
 def _leave(state: PoolState, migration: Migration, servers: Iterable[CurrentServer]) -> None:
     for server in servers:
         migration.retained[server.name] = set(state.observed.loaded_on(server.name))
-        migration.draining = (*migration.draining, _as_it_is(server))
+        migration.draining = (*migration.draining, as_it_is(server))
 
 
-def _as_it_is(server: CurrentServer) -> ServerPlan:
+def as_it_is(server: CurrentServer) -> ServerPlan:
     """Return the server as it is, with its models."""
     placed = (Placement(model, 0, model, gpus, 1, 0, 0) for model, gpus in server.placed.items())
     return ServerPlan(server.name, server.node, server.gpus, tuple(placed))
