@@ -24,7 +24,7 @@ from argosy.planning.builds.images import BuildImages
 from argosy.planning.facts import Node, ServerReport
 from argosy.planning.rollouts.rounds import Evidenced
 from argosy.reconcile import Outcome, reconcile
-from argosy.replay.folder import Record, not_recorded
+from argosy.replay.folder import Record, faults_recorded, not_recorded
 from argosy.scaling import Holding, Scaling
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy.status.statuses import failed_status
@@ -175,11 +175,8 @@ class Supervisor:
     def _reconciled(self, snapshot: FleetSnapshot) -> Outcome:
         """Return the outcome of a round, and record it or the error of Argosy's own, which is raised."""
         now = datetime.now(UTC)
-        try:
+        with faults_recorded(self._record_round, BUNDLE_NAME, snapshot, now, DRAIN_PERIOD):
             outcome = reconcile(snapshot, now, DRAIN_PERIOD)
-        except Exception as error:
-            self._record_round(BUNDLE_NAME, snapshot, now, DRAIN_PERIOD, error)
-            raise
         self._record_round(BUNDLE_NAME, snapshot, now, DRAIN_PERIOD, outcome)
         return outcome
 

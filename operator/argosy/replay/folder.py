@@ -6,7 +6,8 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -98,6 +99,18 @@ def _digest(value: Any) -> str:
 
 def not_recorded(*_: object) -> None:
     """Record nothing, where no folder of bundles is given."""
+
+
+@contextmanager
+def faults_recorded(
+    record: Record, name: str, snapshot: FleetSnapshot, now: datetime, drain_period: timedelta
+) -> Iterator[None]:
+    """Record an error of Argosy's own that ends the block, which is raised."""
+    try:
+        yield
+    except Exception as error:
+        record(name, snapshot, now, drain_period, error)
+        raise
 
 
 def bundle_recorder(root: Path | None) -> Record:

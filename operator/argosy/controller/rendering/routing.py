@@ -2,10 +2,12 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from argosy.autoscaling.decision import Ejection
+from argosy.autoscaling.decision import Decision, Ejection
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
+from argosy.controller.resources.store import Declared
 from argosy.planning.migration.choices import VariantChoice
+from argosy.planning.variants import expanded
 from argosy.render.repositories import RenderedServer
 
 
@@ -35,6 +37,21 @@ def routed(
             away.setdefault(pod, set()).add(name)
     return {
         pod.name: Routes(desired[pod.name], frozenset(away.get(pod.name, ()))) for pod in pods if not pod.terminating
+    }
+
+
+def ejections_of(
+    declared: Declared, decisions: Mapping[str, Decision], choices: Mapping[str, VariantChoice]
+) -> dict[str, Ejection]:
+    """Return ejections by resource name, of those with servers whose queues are too long. A model whose variants have
+    servers of their own has that of the chosen variant.
+    """
+    decided = {member.name: decisions.get(member.identity) for member in expanded(declared.members)}
+    decided |= {name: decided.get(choice.variant) for name, choice in choices.items()}
+    return {
+        name: decision.ejection
+        for name, decision in decided.items()
+        if decision is not None and decision.ejection.servers
     }
 
 

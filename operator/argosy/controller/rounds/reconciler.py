@@ -15,7 +15,7 @@ from typing import Any
 from argosy.api import InferenceModel, Problem, Resource
 from argosy.api.status import Status
 from argosy.api.values.identity import Identity, PoolKey
-from argosy.autoscaling.decision import Decision, Ejection
+from argosy.autoscaling.decision import Ejection
 from argosy.cluster.apply.applier import soonest
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
@@ -25,7 +25,7 @@ from argosy.controller.ports import Cache, StatusListener, Writer
 from argosy.controller.rendering.activation import Activating, activating
 from argosy.controller.rendering.builds import BuildRenderer
 from argosy.controller.rendering.revisions import RevisionNames, revisions
-from argosy.controller.rendering.routing import routed
+from argosy.controller.rendering.routing import ejections_of, routed
 from argosy.controller.rendering.upgrades import deferred_servers, divided_servers
 from argosy.controller.resources.store import Declared, Store
 from argosy.controller.rounds.inputs import Memory, RoundInputs, moved_members, moved_services, round_snapshot
@@ -50,7 +50,7 @@ from argosy.render.workloads import (
     owners,
     pool_objects,
 )
-from argosy.replay.folder import Record, not_recorded
+from argosy.replay.folder import Record, faults_recorded, not_recorded
 from argosy.round import DecidedRound
 from argosy.scaling import Holding, Scaling
 from argosy.snapshot import FleetSnapshot
@@ -147,7 +147,7 @@ class Reconciler:
         if inputs.is_unreadable:
             await _all(self._writes(declared, outcome))  # what runs goes on, until there is a spec that can be read
             return None
-        ejections = _ejections(declared, decided.snapshot.decisions, outcome.choices.get(key, {}))
+        ejections = ejections_of(declared, decided.snapshot.decisions, outcome.choices.get(key, {}))
         wake = await self._carry_out(inputs, outcome, ejections)
         if not declared.every and not view.current:
             self._memory.pop(key, None)
@@ -188,21 +188,15 @@ class Reconciler:
         return decided
 
     def _decided(self, key: PoolKey, snapshot: FleetSnapshot) -> DecidedRound:
-        """Return the decisions on a snapshot. Record a fault of Argosy's own, and raise it."""
+        """Return the decisions on a snapshot."""
         now = self._clock()
-        try:
+        with faults_recorded(self._record, key, snapshot, now, DRAIN_PERIOD):
             return decide(snapshot, now)
-        except Exception as error:
-            self._record(key, snapshot, now, DRAIN_PERIOD, error)
-            raise
 
     def _concluded(self, key: PoolKey, decided: DecidedRound) -> Outcome:
-        """Return the outcome of a round and record it, or a fault of Argosy's own, which is raised."""
-        try:
+        """Return the outcome of a round, and record it."""
+        with faults_recorded(self._record, key, decided.snapshot, decided.now, DRAIN_PERIOD):
             outcome = conclude(decided)
-        except Exception as error:
-            self._record(key, decided.snapshot, decided.now, DRAIN_PERIOD, error)
-            raise
         self._record(key, decided.snapshot, decided.now, DRAIN_PERIOD, outcome)
         return outcome
 
@@ -404,21 +398,6 @@ def _unchanged(key: PoolKey, rendered: Rendered, refusals: Iterable[Refusal]) ->
     namespace = key.namespace
     same = rendered.keep | {refusal.object for refusal in refusals}
     return lambda server: Identity.of("Deployment", namespace, object_name(server)) in same
-
-
-def _ejections(
-    declared: Declared, decisions: Mapping[str, Decision], choices: Mapping[str, VariantChoice]
-) -> dict[str, Ejection]:
-    """Return ejections by resource name, of those with servers whose queues are too long. A model whose variants have
-    servers of their own has that of the chosen variant.
-    """
-    decided = {member.name: decisions.get(member.identity) for member in expanded(declared.members)}
-    decided |= {name: decided.get(choice.variant) for name, choice in choices.items()}
-    return {
-        name: decision.ejection
-        for name, decision in decided.items()
-        if decision is not None and decision.ejection.servers
-    }
 
 
 def _differs(pod: PodView, desired: Routes, settled: bool) -> bool:
