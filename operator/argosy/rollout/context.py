@@ -127,8 +127,8 @@ class Context:
         return _same(self.inputs.declared, self.state.stable)
 
     def declares_failed(self) -> bool:
-        """Return whether a revision is declared that is not tried again."""
-        return self.state.failure_of(self.inputs.declared) is not None
+        """Return whether a revision is declared that is not tried again, since there is a stable one."""
+        return self.state.stable is not None and self.state.failure_of(self.inputs.declared) is not None
 
     def declares_other(self) -> bool:
         """Return whether neither the stable revision nor the candidate is declared."""

@@ -1,7 +1,7 @@
 """The state of a rollout, what it is advanced by, and what is to be done."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -175,6 +175,13 @@ class RolloutState:
     def under_way(self) -> bool:
         """Whether the rollout has not ended."""
         return self.phase not in RESTING
+
+    def without_stable(self) -> "RolloutState":
+        """Return the state once nothing is known of the stable revision: what is declared is loaded as the first one.
+
+        What failed and the history stay.
+        """
+        return replace(self, phase=Phase.STABLE, stable=None, candidate=None, former=None, step=0, verdict=None)
 
     def failure_of(self, revision: Revision) -> FailedRevision | None:
         """Return why a revision is not tried again; None if it may be."""

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.api.model.rollout.rollout import Rollout
 from argosy.rollout.machine import advance
-from argosy.rollout.state import Action, FailureFact, Phase, Revision, RolloutInputs, RolloutState
+from argosy.rollout.state import Action, FailedRevision, FailureFact, Phase, Revision, RolloutInputs, RolloutState
 from argosy.rollout.verdict import Outcome, Verdict
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -264,6 +264,16 @@ def test_the_first_revision_is_tried_until_it_loads_for_there_is_nothing_to_go_b
     assert (state.phase, state.waiting, state.message) == (Phase.LOADING, "LoadFailed", "it fails: no such file")
     state, _ = advance(state, spec(), replace(READY, declared=ONE))
     assert (state.phase, state.message) == (Phase.STABLE, "revision one (version 1) serves")
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_a_member_whose_stable_spec_is_lost_serves_what_is_declared(phase: Phase) -> None:
+    failed = FailedRevision(TWO, "CrashLoop", "it exited", NOW)
+    state = replace(STEPPING, phase=phase, failed=(failed,)).without_stable()
+    state, action = advance(state, spec(), replace(READY, candidate_ready=False))
+    assert (state.phase, state.candidate, action.weights, action.keep) == (Phase.LOADING, TWO, {2: 1_000_000}, {2})
+    state, _ = advance(state, spec(), READY)
+    assert (state.phase, state.stable, state.failed) == (Phase.STABLE, TWO, (failed,))
 
 
 def test_a_spec_that_loses_its_steps_in_the_middle_promotes() -> None:

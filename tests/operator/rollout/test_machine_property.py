@@ -114,6 +114,14 @@ class Rollouts(RuleBasedStateMachine):
         self.served = True
         self.step()
 
+    @rule()
+    def lose_specs(self) -> None:
+        """Lose the specs of all revisions but the declared one."""
+        if self.state.stable is not None and self.state.stable != self.inputs.declared:
+            self.state = self.state.without_stable()
+            self.banned.clear()
+            self.step()
+
     @rule(version=st.sampled_from([1, 2, 3, 4]))
     def crash(self, version: int) -> None:
         """Lose a version for a while; the last one that is ready stays."""
