@@ -21,7 +21,7 @@ from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.allocations import allocations, scaled_resources
 from argosy.autoscaling.pool.grants import Grant, grants, unmet
-from argosy.autoscaling.pool.policies import may_be_zero, policies
+from argosy.autoscaling.pool.policies import may_be_queued, policies
 from argosy.planning import variants
 from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.builds.engines import EngineFacts
@@ -208,7 +208,9 @@ def _strategies(
         members = migration.state.members
         every: dict[str, InferenceModel | Ensemble] = {**members.models, **members.ensembles}
         holds = snapshot.pool(key).holds
-        queued = {name for name, one in members.rollouts.items() if holds and may_be_zero(one.declared)}
+        queued = {
+            name for name, one in members.rollouts.items() if holds and may_be_queued(one.declared, has_activator=True)
+        }
         finds_gpus = partial(_finds_gpus, snapshot, ranked, key)
         of_pool = chosen_strategies(migration.state, queued, finds_gpus)
         chosen |= {every[name].identity: strategy for name, strategy in of_pool.items()}

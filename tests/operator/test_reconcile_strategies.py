@@ -104,19 +104,82 @@ def test_requests_that_an_activator_queues_let_one_replica_be_recreated() -> Non
     assert started.loaded() == [{2}]
 
 
-def test_replicas_change_one_after_another_where_no_gpu_is_free() -> None:
-    started = rolling(1, 1, minReplicas=2)
-    new = model(2, 60, minReplicas=2)
-    for _ in range(200):
+@pytest.mark.parametrize("declared_strategy", [None, "Recreate"])
+def test_steps_are_shares_of_the_replicas_where_no_server_has_memory_for_both(declared_strategy: str | None) -> None:
+    rollout = {"steps": [{"traffic": share, "pause": "30s"} for share in ("5%", "50%")]}
+    rollout |= {"strategy": declared_strategy} if declared_strategy else {}
+    spec = {"minReplicas": 4, "rollout": rollout}
+    started = rolling(1, 1, 1, 1, **spec)
+    new, seen = model(2, 60, **spec), list[int]()
+    for _ in range(300):
+        started.judge(Outcome.SUCCESSFUL)
+        started.tick(new)
+        assert len(started.cluster.routed().get("m", ())) >= 3, "one replica changes at a time"
+        assert all(len(versions) == 1 for versions in started.loaded())
+        count = sum(versions == {2} for versions in started.loaded())
+        seen += [count] if not seen or seen[-1] != count else []
+        limit = {Phase.LOADING: 1, Phase.STEPPING: (1, 2)[started.state.step]}.get(started.state.phase, 4)
+        assert count <= limit
+        if started.state.phase is Phase.PROMOTED:
+            break
+    started.settle(new)
+    assert started.loaded() == [{2}] * 4
+    assert sorted(set(seen) | {4}) == [0, 1, 2, 3, 4]
+
+
+def test_what_is_said_of_shares_by_replicas() -> None:
+    spec = {"minReplicas": 4}
+    started = rolling(1, 1, 1, 1, **spec)
+    started.until(model(2, 60, **spec), Phase.STEPPING)
+    name, message = strategy(started)
+    assert name == "ReplicaByReplica"
+    assert message.endswith("so steps of 10%, 50% have 25%, 50% (1, 2 of 4 replicas)")
+
+
+def test_a_bad_version_on_one_of_several_replicas_is_replaced_there() -> None:
+    spec = {"minReplicas": 2}
+    started = rolling(1, 1, **spec)
+    new = model(2, 60, **spec)
+    started.until(new, Phase.STEPPING)
+    assert sorted(map(sorted, started.loaded())) == [[1], [2]]
+    started.judge(Outcome.FAILED)
+    for _ in range(60):
+        started.tick(new)
+        assert started.cluster.routed().get("m")
+    started.settle(new)
+    assert (started.state.phase, started.loaded()) == (Phase.HELD, [{1}, {1}])
+
+
+def test_one_replica_without_memory_for_both_gets_another_one_on_a_free_gpu_for_a_while() -> None:
+    started = rolling(1, 1)
+    assert started.loaded() == [{1}]
+    new, seen = model(2, 60), set[int]()
+    for _ in range(300):
         started.judge(Outcome.SUCCESSFUL)
         started.tick(new)
         assert started.cluster.routed().get("m"), "one replica serves all the while"
-        assert all(len(versions) == 1 for versions in started.loaded())
+        seen.add(len(started.loaded()))
+        if started.state.phase is Phase.STEPPING:
+            assert strategy(started)[0] == "SurgeFreeGpus"
+            assert "so steps of 10%, 50% have 50%, 50% (1, 1 of 2 replicas)" in strategy(started)[1]
+            assert sorted(map(sorted, started.loaded())) == [[1], [2]]
         if started.state.phase is Phase.PROMOTED:
             break
-    assert started.state.phase is Phase.PROMOTED
     started.settle(new)
-    assert started.loaded() == [{2}, {2}]
+    assert started.state.phase is Phase.PROMOTED
+    assert (started.loaded(), max(seen)) == ([{2}], 2)
+
+
+def test_a_bad_version_on_a_free_gpu_leaves_the_replica_that_serves_as_it_is() -> None:
+    started = rolling(1, 1)
+    new = model(2, 60)
+    started.until(new, Phase.STEPPING)
+    started.judge(Outcome.FAILED)
+    for _ in range(60):
+        started.tick(new)
+        assert "p-0" in started.cluster.routed().get("m", ())
+    started.settle(new)
+    assert (started.state.phase, started.loaded()) == (Phase.HELD, [{1}])
 
 
 def test_an_ensemble_without_memory_for_both_revisions_keeps_serving_and_changes_replica_by_replica() -> None:

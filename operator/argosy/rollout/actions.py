@@ -37,7 +37,7 @@ def _share(context: Context) -> int:
     phase = context.state.phase
     if phase is Phase.PROMOTING:
         return ALL_TRAFFIC
-    if phase in PROVING and not context.inputs.together:
+    if phase in PROVING and not context.loads_both:
         return ALL_TRAFFIC  # nothing else is loaded
     if phase is not Phase.STEPPING:
         return 0
@@ -53,7 +53,7 @@ def _keep(context: Context) -> frozenset[int]:
     if state.phase is Phase.ROLLING_BACK:
         gone = context.inputs.stable_ready or not context.inputs.together
         return frozenset({state.stable.version}) if gone else frozenset(both)
-    return frozenset(both) if context.inputs.together else frozenset({state.candidate.version})
+    return frozenset(both) if context.loads_both else frozenset({state.candidate.version})
 
 
 def _wake(context: Context) -> datetime | None:

@@ -58,14 +58,21 @@ class Context:
         """The mirroring before the first step; None if there is none."""
         if self.spec is None or self.spec.shadow is None or not self._provable or not self.divisible:
             return None
+        if not self.inputs.together:
+            return None  # only a server with both can mirror
         shadow = self.spec.shadow
         least = shadow.min_requests or self.spec.analysis.min_requests or 0
         return Trial(shadow.traffic * _MILLIONTHS, _span(shadow.duration), least)
 
     @property
+    def loads_both(self) -> bool:
+        """Whether both revisions are loaded while the candidate is proven, on one server or on several."""
+        return self.inputs.together or (self.inputs.split and self.inputs.by_replicas)
+
+    @property
     def divisible(self) -> bool:
         """Whether servers can divide requests between the two revisions."""
-        return self.inputs.split and self.inputs.together
+        return self.inputs.split and (self.inputs.together or self.inputs.by_replicas)
 
     @property
     def _provable(self) -> bool:

@@ -197,7 +197,8 @@ class RolloutInputs:
     some server still has it. `stable_ready`: the stable revision is ready on some server. `candidate_failed`: a failure
     that it caused (load, crash, out of memory); `unrelated`: an obstacle that it did not cause (a lost node, no room).
     `requests`: those that it answered in the present analysis. `applied`: servers divide requests as desired. `split`:
-    servers can divide requests among versions; `together`: both revisions can be loaded at once.
+    servers can divide requests among versions; `together`: both revisions can be loaded at once on a server; without
+    that, `by_replicas`: some servers have the one and some the other.
 
     `promote`, `retry` and `undo` are the values of annotations: the name of a revision, and, after `@`, anything that
     tells one request from the next. `undo_to` is the revision to go back to, by default the one before.
@@ -216,6 +217,7 @@ class RolloutInputs:
     applied: bool = True
     split: bool = True
     together: bool = True
+    by_replicas: bool = False
     paused: bool = False
     promote: str = ""
     retry: str = ""

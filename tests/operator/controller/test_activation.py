@@ -75,6 +75,22 @@ async def test_a_model_at_zero_is_routed_to_the_activator_with_a_reason() -> Non
     } | {f"ConfigMap n/{NAME}-state", f"PodDisruptionBudget n/{NAME}"}
 
 
+@pytest.mark.parametrize(("strategy", "queued"), [("Recreate", {"m", "zero"}), ("Auto", {"zero"})])
+@pytest.mark.parametrize("has_activator", [True, False])
+async def test_what_is_recreated_is_queued_where_the_pool_has_an_activator(
+    strategy: str, queued: set[str], has_activator: bool
+) -> None:
+    writes = FakeWriter()
+    resources = declared(rollout={"strategy": strategy})
+    if has_activator:
+        resources.put(parsed_body(model("zero", minReplicas=0, replicas=0)))
+    await rounds(writes, resources, observed(p=PoolView(activators=(HOLDER,)))).reconcile(KEY)
+    if has_activator:
+        assert {member.name for member in published(writes).members} == queued
+    else:
+        assert f"ConfigMap n/{NAME}" not in writes.bodies
+
+
 async def test_adapters_and_aliases_of_a_model_at_zero_wake_it() -> None:
     writes = FakeWriter()
     adapters = [

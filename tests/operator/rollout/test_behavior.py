@@ -240,6 +240,16 @@ def test_a_recreated_candidate_is_alone_until_it_is_taken_back() -> None:
     assert (state.phase, action.weights, action.keep) == (Phase.ROLLING_BACK, {1: 1_000_000, 2: 0}, {1})
 
 
+def test_servers_with_one_revision_each_divide_requests_as_replicas() -> None:
+    loading = replace(STEPPING, phase=Phase.LOADING)
+    apart = replace(READY, together=False, by_replicas=True)
+    state, action = advance(loading, spec(shadow={"traffic": "10%"}), apart)
+    assert (state.phase, action.keep) == (Phase.STEPPING, {1, 2}), "only a server with both mirrors requests"
+    assert 0 < action.weights[2] < 1_000_000
+    state, action = advance(loading, spec(), replace(apart, split=False))
+    assert (action.keep, action.weights) == ({2}, {1: 0, 2: 1_000_000})
+
+
 def test_a_revision_with_the_stable_version_number_replaces_it() -> None:
     same = Revision("other", 1)
     state = RolloutState(Phase.STABLE, NOW, stable=ONE, observed_at=NOW)

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.model.instancegroups import per_gpu
+from argosy.api.model.rollout.rollout import Strategy
 from argosy.api.model.scaling.scaling import ModelScaling, QueryTargetType, Scaling
 from argosy.api.model.scaling.slo import Percentiles, Slo
 from argosy.api.servingpool import RuntimeName
@@ -66,6 +67,15 @@ def may_be_zero(member: Member) -> bool:
     """Return whether a member may have no replica at some time, so that an activator has to queue its requests."""
     schedules = member.spec.scaling.schedules if member.spec.scaling is not None else ()
     return not member.spec.min_replicas or any(not schedule.min_replicas for schedule in schedules)
+
+
+def may_be_queued(member: Member, *, has_activator: bool) -> bool:
+    """Return whether an activator queues a member's requests while no server answers: it may have no replica, or it is
+    declared to be recreated, in a pool that has an activator for others.
+    """
+    rollout = member.spec.rollout
+    recreated = rollout is not None and rollout.strategy is Strategy.RECREATE
+    return may_be_zero(member) or (has_activator and recreated)
 
 
 def policy_of(member: Member, now: datetime, *, windows: bool = True, in_ensemble: bool = False) -> Policy:

@@ -1,8 +1,8 @@
 """The configuration of a pool's activator, and which models and ensembles Services route to it. Pure.
 
-Services route to it what may go to zero and is reachable on no server: because it has no replica, or because its server
-is deleted and another one is not ready yet. A model's adapters and their aliases are reached there as the model is, and
-requests for them are requests for the model.
+Services route to it what may go to zero, or is declared to be recreated, and is reachable on no server: because it has
+no replica, its server is deleted and another one is not ready yet, or its version is being changed. A model's adapters
+and their aliases are reached there as the model is, and requests for them are requests for the model.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from argosy.api import Resource, ServingPool
 from argosy.api.conditions import ConditionType
 from argosy.api.model.scaling.scaling import HOLD_MS
 from argosy.api.status import Status
-from argosy.autoscaling.pool.policies import Member, may_be_zero
+from argosy.autoscaling.pool.policies import Member, may_be_queued, may_be_zero
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.planning.adapters import AdapterModel
@@ -67,16 +67,22 @@ def activating(
 
 
 def _activated(pool: ServingPool, valid: Iterable[Resource], pods: Iterable[PodView]) -> list[Member]:
-    """Return the members that may go to zero, or are still routed to the activator, by name.
+    """Return the members that may go to zero, or are still routed to the activator, by name; where there are any of
+    these, also those that have a gap when their version changes.
 
     Of members with the same name for clients, which are refused before, only the first is included.
     """
     there = {name for pod in pods for name in pod.routes}
+    mine = [
+        member
+        for member in sorted(valid, key=lambda member: member.name)
+        if not isinstance(member, ServingPool) and member.pool_key == pool.key
+    ]
+    mine = [member for member in mine if not member.metadata.deletion_timestamp]
+    has_activator = any(may_be_zero(member) for member in mine)
     members: dict[str, Member] = {}
-    for member in sorted(valid, key=lambda member: member.name):
-        if isinstance(member, ServingPool) or member.pool_key != pool.key or member.metadata.deletion_timestamp:
-            continue
-        if may_be_zero(member) or member.name in there:
+    for member in mine:
+        if may_be_queued(member, has_activator=has_activator) or member.name in there:
             members.setdefault(member.served_name, member)
     return list(members.values())
 

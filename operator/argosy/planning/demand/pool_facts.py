@@ -1,10 +1,11 @@
 """The facts of a pool, which the solver plans from: its nodes, its groups of models, its limits."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from argosy.planning.demand.grouping import Loaded, groups_of
 from argosy.planning.demand.members import Members
-from argosy.planning.facts import PoolFacts
+from argosy.planning.facts import Group, PoolFacts
 from argosy.planning.nodes.pool_nodes import PoolNodes
 
 LoadedVersions = Mapping[str, Mapping[str, Collection[int]]]
@@ -31,7 +32,7 @@ def pool_facts(nodes: PoolNodes, members: Members, loaded: LoadedVersions | None
     return PoolFacts(
         pool=nodes.pool.key,
         nodes=nodes.selected,
-        groups=groups,
+        groups=tuple(_with_further(group, members) for group in groups),
         headroom=spec.memory_headroom,
         max_gpus_per_server=spec.max_gpus_per_server,
         min_servers=spec.fewest_servers,
@@ -44,6 +45,17 @@ def pool_facts(nodes: PoolNodes, members: Members, loaded: LoadedVersions | None
         max_disruption=spec.max_disruption,
         waiting=tuple(members.engines.waiting[name] for name in sorted(members.engines.waiting)),
     )
+
+
+def _with_further(group: Group, members: Members) -> Group:
+    """Return a group with the further replica that a rollout has on free GPUs: not a required one."""
+    ensembles = {name for demand in group.demands for name, runs in members.runs.items() if demand.model in runs}
+    names = {demand.model for demand in group.demands} | ensembles
+    further = max((members.rollouts[name].further_replicas for name in names & members.rollouts.keys()), default=0)
+    if not further:
+        return group
+    demands = tuple(replace(demand, replicas=demand.replicas + further) for demand in group.demands)
+    return replace(group, demands=demands, replicas=group.replicas + further, minimum=group.needed)
 
 
 def _by_model(loaded: LoadedVersions) -> Loaded:

@@ -14,6 +14,7 @@ from argosy.planning.demand.members import Members
 from argosy.planning.migration.bindings import Binding, PlannedBindings
 from argosy.planning.migration.ensemble_versions import declared_ensemble, ensemble_target, serves, versions_run
 from argosy.planning.migration.observed import Observed
+from argosy.planning.migration.replica_shares import version_alone
 from argosy.planning.migration.revisions import ModelRevision, ReloadKeys
 from argosy.planning.migration.version_configs import with_own_configs
 from argosy.planning.plan import Placement, ServerPlan
@@ -51,6 +52,7 @@ def target_revisions(
             run.get(placement.model, ()),
             former,
             keys,
+            version_alone(placement.model, server.name, members, bindings, observed),
             alone=placement.model in declared_only,
         )
         for placement in placements
@@ -167,15 +169,23 @@ def _model(
     pinned: Collection[int],
     observed: Observed,
     keys: ReloadKeys,
+    only: int | None = None,
     *,
     alone: bool,
 ) -> ModelRevision:
-    """Return the next revision of a placed model. `alone`: there is no room for any version but the declared ones."""
+    """Return the next revision of a placed model. `alone`: there is no room for any version but the declared ones;
+    `only`: the one version that the server is to have.
+    """
     model, declared = members.models[placement.model], members.sources(placement, server.node)
     rollout = members.rollouts.get(model.name) if not alone else None
     tried = {} if rollout is None else members.candidate_sources(placement, server.node)
-    others = _versions(model, declared, server.name, pinned, observed, placement.instances, rollout, tried)
-    target = _placed(model, placement, server, {**others, **declared}, keys)
+    if only is not None:
+        versions = {**declared, **members.candidate_sources(placement, server.node)}
+        versions = {version: source for version, source in versions.items() if version == only}
+    else:
+        others = _versions(model, declared, server.name, pinned, observed, placement.instances, rollout, tried)
+        versions = {**others, **declared}
+    target = _placed(model, placement, server, versions, keys)
     if not keys.versions_differ:
         return target
     specs = {version: members.spec_of(model.name, version) for version in target.versions}

@@ -23,12 +23,13 @@ _THERE = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
 
 @dataclass(frozen=True, slots=True)
 class CandidateFacts:
-    """`ready`: every server that answers for the member has the candidate ready, and there is one. `loaded`: some
-    server still has it. `failure`: one that it caused itself; `unrelated`: what keeps it from loading and is not its
-    own fault.
+    """`ready`: every server that answers for the member has the candidate ready, and there is one; `ready_on_some`: one
+    at least has. `loaded`: some server still has it. `failure`: one that it caused itself; `unrelated`: what keeps it
+    from loading and is not its own fault.
     """
 
     ready: bool = False
+    ready_on_some: bool = False
     loaded: bool = False
     failure: FailureFact | None = None
     unrelated: FailureFact | None = None
@@ -60,6 +61,7 @@ class LoadedRevisions:
         answering = {report.name for report in serving if any(entry.answers for entry in _of(report, name))}
         return CandidateFacts(
             ready=bool(answering) and answering <= ready,
+            ready_on_some=bool(ready),
             loaded=any(entry.state in _THERE for _, entry in entries),
             failure=next((fact for fact in self._failures(name, version) if fact.message not in former), None),
             unrelated=next((_fact(*pair, _NOT_ITS_OWN) for pair in entries if _is_refused(pair[1])), None),

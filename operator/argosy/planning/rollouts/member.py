@@ -8,7 +8,9 @@ from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.values.versions import VersionPolicy
 from argosy.planning.rollouts.revision import Member
 from argosy.planning.rollouts.strategy import ChosenStrategy, RolloutStrategy
-from argosy.rollout.state import Action, ActOn, RolloutState
+from argosy.rollout.state import ALL_TRAFFIC, PROVING, Action, ActOn, Phase, RolloutState
+
+_ALL = 1000
 
 _UNSTAGED = Rollout().model_dump(exclude={"strategy"})
 
@@ -32,6 +34,7 @@ class MemberRollout:
     waits until a version is idle before it unloads it, and files come slowly. `traffic`: the candidate's share of the
     requests without a version, as measured in the present step. `chosen`: the strategy by which the candidate replaces
     the stable revision, once it is chosen. `former_failures`: messages of failures that the candidate did not cause.
+    `is_step`: ensembles run it.
     """
 
     declared: Member
@@ -44,6 +47,33 @@ class MemberRollout:
     traffic: float | None = None
     chosen: ChosenStrategy | None = None
     former_failures: frozenset[str] = frozenset()
+    is_step: bool = False
+
+    @property
+    def further_replicas(self) -> int:
+        """Replicas that it has in addition while its candidate is proven."""
+        proven = self.candidate is not None and self.state.phase in PROVING
+        return self.chosen.further_replicas if self.chosen is not None and proven else 0
+
+    @property
+    def by_replicas(self) -> bool:
+        """Whether some servers have the candidate and the others the stable revision: replicas divide requests."""
+        if self.candidate is None or self.chosen is None or self.is_step or not self.acts_on_stable:
+            return False
+        return self.chosen.divides_replicas(self.declared.spec.fewest_replicas)
+
+    @property
+    def candidate_share(self) -> int:
+        """The candidate's share of the servers, in thousandths, where they have one revision each: while it loads, that
+        of its first step.
+        """
+        state, settings = self.state, self.settings
+        if state.candidate is None or state.phase not in PROVING:
+            return 0
+        steps = settings.steps if settings is not None else ()
+        if state.phase is Phase.LOADING:
+            return steps[0].traffic if steps else _ALL
+        return self.action.weights.get(state.candidate.version, 0) * _ALL // ALL_TRAFFIC
 
     @property
     def recreates(self) -> bool:

@@ -18,7 +18,7 @@ from argosy.planning.rollouts.revision import Member, revision_of, with_declared
 from argosy.planning.rollouts.strategy import DECLARED_RECREATE, ChosenStrategy
 from argosy.planning.validation.accept import Accepted, Check, defer
 from argosy.rollout.machine import advance
-from argosy.rollout.state import FailureFact, Revision, RolloutInputs, RolloutState
+from argosy.rollout.state import FailureFact, Phase, Revision, RolloutInputs, RolloutState
 from argosy.rollout.verdict import Verdict
 
 _NO_MEMORY = "NoMemory"
@@ -128,12 +128,14 @@ def advanced(
         for pool in accepted.valid
         if isinstance(pool, ServingPool)
     }
+    ensembles = (one for one in accepted.valid if isinstance(one, Ensemble))
+    run = {f"{ensemble.namespace}/{step.model}" for ensemble in ensembles for step in ensemble.spec.steps}
     members: dict[str, MemberRollout] = {}
     revisions: dict[str, SpecsByRevision] = {}
     for member in accepted.valid:
         if takes_part(member) and isinstance(member, InferenceModel) and member.pool_key in servers_of:
             name = member.identity
-            one = _Round(member, before.get(name, RolloutMemory()), servers_of[member.pool_key])
+            one = _Round(member, before.get(name, RolloutMemory()), servers_of[member.pool_key], member.key in run)
             members[name] = one.advanced(evidence.get(name, Evidenced()), now)
             revisions[name] = one.recorded(members[name])
     for pool, servers in servers_of.items():
@@ -170,7 +172,10 @@ def _known_state(state: RolloutState | None, specs: SpecsByRevision) -> RolloutS
 class _Round:
     """One member's round."""
 
-    def __init__(self, member: Member, before: RolloutMemory, loaded: LoadedRevisions) -> None:
+    _is_step = False
+
+    def __init__(self, member: Member, before: RolloutMemory, loaded: LoadedRevisions, is_step: bool) -> None:
+        self._is_step = is_step
         self._member, self._before, self._loaded = member, before, loaded
         self._resource, self._declared = member, revision_of(member)
         self._specs: dict[str, Member] = dict(before.revisions)
@@ -198,7 +203,13 @@ class _Round:
             evidenced.traffic,
             chosen,
             self._former_failures(state, now),
+            self._is_step,
         )
+
+    def _divides_replicas(self) -> bool:
+        """Return whether replicas divide requests; what ensembles run is the same on all servers."""
+        chosen = self._chosen
+        return chosen is not None and not self._is_step and chosen.divides_replicas(self._member.spec.fewest_replicas)
 
     def _former_failures(self, state: RolloutState, now: datetime) -> frozenset[str]:
         """Return the failures that servers still report of other files with the candidate's version.
@@ -253,10 +264,11 @@ class _Round:
         stable = state.stable if state is not None else self._serving
         files, former = _files(self._specs.get(candidate.name)), self._before.former_failures
         facts = self._loaded.candidate(member.name, candidate.version, files, former)
+        some = self._divides_replicas() and (state is None or state.phase is not Phase.PROMOTING)
         return RolloutInputs(
             declared=self._declared,
             now=now,
-            candidate_ready=facts.ready,
+            candidate_ready=facts.ready_on_some if some else facts.ready,
             candidate_loaded=facts.loaded,
             stable_ready=stable is None or self._loaded.is_ready(member.name, stable.version),
             candidate_failed=facts.failure,
@@ -264,6 +276,7 @@ class _Round:
             verdict=evidenced.verdict,
             requests=evidenced.requests,
             together=chosen is None or chosen.loads_both,
+            by_replicas=self._divides_replicas(),
             applied=not self._loaded.undivided(member.name, self._before.weights),
             split=self._loaded.divides,
             paused=requests.paused,
@@ -277,6 +290,8 @@ class _Round:
 
 class _EnsembleRound(_Round):
     """The round of an ensemble whose revisions the operator numbers."""
+
+    _is_step = True
 
     def __init__(
         self, declared: DeclaredEnsemble, facts: EnsembleFacts, before: RolloutMemory, loaded: LoadedRevisions

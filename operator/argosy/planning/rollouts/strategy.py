@@ -84,6 +84,10 @@ class ChosenStrategy:
     message: str
     replicas: int = 0
 
+    def divides_replicas(self, replicas: int) -> bool:
+        """Return whether some of so many replicas have the candidate, and the others the stable revision."""
+        return not self.loads_both and (replicas > 1 or self.strategy is not RolloutStrategy.RECREATE)
+
     @classmethod
     def restored(cls, strategy: str, message: str) -> "ChosenStrategy | None":
         """Return the choice that a status has; None if it has none that this release knows."""

@@ -46,9 +46,10 @@ def replaces(state: PoolState, server: str, change: ModelChange) -> bool:
         return False
     if change.one_path:
         return True
-    spec = state.members.models[name].spec
-    leaving = change.versions - retained(spec.declared_versions, spec.version_policy, change.versions)
+    spec, rollout = state.members.models[name].spec, state.members.rollouts.get(name)
     loaded, target = state.observed.loaded_on(server)[name], state.targets[server][name]
+    stays = retained(spec.declared_versions, spec.version_policy, change.versions)
+    leaving = change.versions - (target.versions.keys() if rollout is not None and rollout.by_replicas else stays)
     return bool(leaving or change.versions & fresh_versions(loaded, target).keys())
 
 
