@@ -55,6 +55,16 @@ def ejections_of(
     }
 
 
+def opened_routes(pod: PodView, desired: Routes) -> Routes:
+    """Return a Pod's routes with what may be reached more, and not yet with what may be reached less."""
+    return Routes(pod.routes | desired.names, desired.ejected & pod.ejected | desired.ejected - pod.routes)
+
+
+def differs(pod: PodView, desired: Routes, settled: bool) -> bool:
+    """Return whether a Pod is to have other routes, or its readiness gate now."""
+    return (pod.routes, pod.ejected) != (desired.names, desired.ejected) or (settled and not pod.settled)
+
+
 def _names(pod: PodView, routes: Mapping[str, frozenset[str]], stay: Collection[str]) -> frozenset[str]:
     if pod.server in stay and pod.server_ready:
         return pod.routes

@@ -25,7 +25,7 @@ from argosy.controller.ports import Cache, StatusListener, Writer
 from argosy.controller.rendering.activation import Activating, activating
 from argosy.controller.rendering.builds import BuildRenderer
 from argosy.controller.rendering.revisions import RevisionNames, revisions
-from argosy.controller.rendering.routing import ejections_of, routed
+from argosy.controller.rendering.routing import differs, ejections_of, opened_routes, routed
 from argosy.controller.rendering.upgrades import deferred_servers, divided_servers
 from argosy.controller.resources.store import Declared, Store
 from argosy.controller.rounds.inputs import Memory, RoundInputs, moved_members, moved_services, round_snapshot
@@ -213,14 +213,14 @@ class Reconciler:
         opened = {
             (pod, opening): gate
             for (pod, desired), gate in routes.items()
-            if (opening := _opening(pod, desired)) == desired or opening != Routes(pod.routes, pod.ejected)
+            if (opening := opened_routes(pod, desired)) == desired or opening != Routes(pod.routes, pod.ejected)
         }
         failures = await _done(self._reroutes(key, opened))
         # Where a Pod could not be opened, no other one is ejected in its favour.
         closed = {
             (pod, Routes(desired.names, opening.ejected) if failures else desired): gate
             for (pod, desired), gate in routes.items()
-            if (opening := _opening(pod, desired)) != desired
+            if (opening := opened_routes(pod, desired)) != desired
         }
         applied = await self._writer.apply(key, rendered.objects, rendered.owners, rendered.keep)
         if applied.failure is None:
@@ -333,13 +333,8 @@ def _routes(
     return {
         (pod, desired[pod.name]): pod.settled or pod.server in settled
         for pod in view.pods
-        if pod.name in desired and _differs(pod, desired[pod.name], pod.server in settled)
+        if pod.name in desired and differs(pod, desired[pod.name], pod.server in settled)
     }
-
-
-def _opening(pod: PodView, desired: Routes) -> Routes:
-    """Return a Pod's routes with what may be reached more, and not yet with what may be reached less."""
-    return Routes(pod.routes | desired.names, desired.ejected & pod.ejected | desired.ejected - pod.routes)
 
 
 def holding(cache: Cache, key: PoolKey) -> Holding:
@@ -398,7 +393,3 @@ def _unchanged(key: PoolKey, rendered: Rendered, refusals: Iterable[Refusal]) ->
     namespace = key.namespace
     same = rendered.keep | {refusal.object for refusal in refusals}
     return lambda server: Identity.of("Deployment", namespace, object_name(server)) in same
-
-
-def _differs(pod: PodView, desired: Routes, settled: bool) -> bool:
-    return (pod.routes, pod.ejected) != (desired.names, desired.ejected) or (settled and not pod.settled)
