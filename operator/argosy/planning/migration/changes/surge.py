@@ -13,7 +13,7 @@ from argosy.planning.amounts import gib
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.blockers import Blockers
 from argosy.planning.migration.changes.recreation import asks_to_surge, awaited, replaces
-from argosy.planning.migration.ensemble_versions import versions_kept
+from argosy.planning.migration.coexisting.ensembles import versions_kept
 from argosy.planning.migration.memory.budget import BlockedChange, MemoryBudget, Shortage
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.state import PoolState
