@@ -10,7 +10,9 @@ from tests.waiting import until
 
 from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.errors import ServingError
+from argosy_runtime.modelconfig import parse_text, to_json
 from argosy_runtime.modelconfig.parameters.traffic import PARAMETER
+from argosy_runtime.repository.options import ControlMode
 
 ALL = "version_policy { all {} }\n"
 
@@ -360,3 +362,25 @@ async def test_a_running_models_calls_of_an_ensemble_are_divided(repository, ser
     await pipeline(repository, plane, STEP % (-1, "X", "Y"))
     await plane.load("caller", None, {})
     assert await versions_of(plane, 4, "caller") == {1: 2, 2: 2}
+
+
+async def test_a_server_that_polls_notices_other_weights(repository, serve):
+    add(repository, {1: 50, 2: 50})
+    plane = await serve(ControlMode.POLL)
+    assert await versions_of(plane, 4) == {1: 2, 2: 2}
+    loaded = plane.registry.find("m", "2")
+    divide(repository, {1: 0, 2: 100})
+    await plane.poll()
+    assert await versions_of(plane, 4) == {2: 4}
+    assert plane.registry.find("m", "2") is loaded
+
+
+async def test_the_configuration_of_a_load_request_divides_in_place_of_the_file(repository, serve):
+    add(repository, {1: 50, 2: 50})
+    plane = await serve()
+    await plane.load("m", None, {})
+    own = json.dumps(to_json(parse_text(config({1: 0, 2: 100}), "m")))
+    await plane.load("m", own, {})
+    assert await versions_of(plane, 4) == {2: 4}
+    await plane.divide("m")
+    assert await versions_of(plane, 4) == {2: 4}, "the folder is the same, so the request's configuration stands"
