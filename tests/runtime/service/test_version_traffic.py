@@ -375,7 +375,7 @@ async def test_a_server_that_polls_notices_other_weights(repository, serve):
     assert plane.registry.find("m", "2") is loaded
 
 
-async def test_the_configuration_of_a_load_request_divides_in_place_of_the_file(repository, serve):
+async def test_the_configuration_of_a_load_request_overrides_the_weights_of_the_file(repository, serve):
     add(repository, {1: 50, 2: 50})
     plane = await serve()
     await plane.load("m", None, {})
