@@ -8,7 +8,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import ServingError
 from argosy_runtime.language.deltas import Delta
 from argosy_runtime.language.reading import ResponseReader
-from argosy_runtime.language.tensors import is_language_model
+from argosy_runtime.language.tensors import INPUT_IDS, OUTPUT_IDS, is_language_model
 from argosy_runtime.messages import InferResponse
 from argosy_runtime.modelconfig.parameters.chat import ChatTensors, chat_tensors
 from argosy_runtime.modelconfig.parameters.traffic import OutputTolerance
@@ -27,7 +27,7 @@ class AnswerFormat:
 
     def __init__(self, config: ModelConfig) -> None:
         self.chat: ChatTensors | None = chat_tensors(config)
-        self.is_generated = self.chat is not None or is_language_model(config)
+        self.is_generated = self.chat is not None or is_language_model(config) or _generates_tokens(config)
 
     def begin(self) -> "AnswerRecord":
         """Return an answer without responses."""
@@ -85,6 +85,12 @@ class AnswerRecord:
         for delta in deltas:
             self._generated.add(delta)
         return sum(len(delta.text) + 8 * len(delta.token_ids) + _OVERHEAD for delta in deltas)
+
+
+def _generates_tokens(config: ModelConfig) -> bool:
+    """Return whether a model has the tensors of a language model that knows tokens alone, without a tokenizer."""
+    inputs, outputs = ({tensor.name for tensor in tensors} for tensors in (config.input, config.output))
+    return {INPUT_IDS, "sampling_parameters"} <= inputs and OUTPUT_IDS in outputs
 
 
 def _chat_deltas(chat: ChatTensors, outputs: Outputs) -> list[Delta]:

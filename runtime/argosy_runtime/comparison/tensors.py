@@ -25,9 +25,12 @@ def compare_tensors(stable: Tensor, candidate: Tensor, tolerance: OutputToleranc
         return OutputComparison(name, Difference(DifferenceKind.SHAPE, detail=detail))
     if stable.datatype == "BYTES":
         return OutputComparison(name, _compare_strings(stable.data, candidate.data))
-    if tolerance.top1_agreement is not None:
-        return _compare_rows(stable, candidate)
-    return _compare_numbers(stable, candidate, tolerance)
+    if tolerance.top1_agreement is None:
+        return _compare_numbers(stable, candidate, tolerance)
+    rows = _compare_rows(stable, candidate)
+    if not (tolerance.absolute or tolerance.relative):
+        return rows
+    return rows.joined(_compare_numbers(stable, candidate, tolerance))
 
 
 def _compare_strings(stable: Data, candidate: Data) -> Difference | None:

@@ -110,6 +110,19 @@ def test_rows_are_judged_by_their_largest_element_and_not_by_their_values() -> N
     assert are_equal([comparison]), "rows are judged over all requests"
 
 
+def test_elements_of_rows_are_compared_where_a_tolerance_asks_for_it() -> None:
+    stable, candidate = np.array([[1.0, 2.0]], np.float32), np.array([[1.0, 2.5]], np.float32)
+    for absolute, kind in ((0.0, None), (1.0, None), (0.1, DifferenceKind.VALUE)):
+        tolerance = OutputTolerance("Y", absolute=absolute, top1_agreement=1.0)
+        comparison = compare_tensors(_tensor(stable), _tensor(candidate), tolerance)
+        assert (comparison.rows, comparison.agreeing) == (1, 1)
+        assert (comparison.difference.kind if comparison.difference is not None else None) is kind
+    tolerance = OutputTolerance("Y", absolute=0.1, top1_agreement=1.0)
+    both = compare_tensors(_tensor(stable), _tensor(stable[:, ::-1].copy()), tolerance)
+    assert (both.agreeing, both.largest) == (0, 1.0)
+    assert not are_equal([both]), "the elements are further apart than the tolerance"
+
+
 def test_strings_are_compared_exactly_whatever_the_tolerance() -> None:
     tolerance = OutputTolerance("Y", absolute=100, relative=1, top1_agreement=0)
     assert compare_tensors(_strings(b"a", b""), _strings(b"a", b""), tolerance).difference is None

@@ -35,8 +35,9 @@ class Sticky(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
 class OutputTolerance(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
     """How far an output of the shadow may be from the stable version's.
 
-    An element agrees within `absolute + relative * |stable|`. `top1_agreement`: the share (0 to 1) of rows whose
-    largest element must have the same index, in place of the elements' values. BYTES are always compared exactly.
+    An element agrees within `absolute + relative * |stable|`. `top1_agreement`: the share (0 to 1) of the rows of all
+    requests whose largest element must have the same index; elements are then compared only if `absolute` or `relative`
+    is set. BYTES are always compared exactly.
     """
 
     output: str
