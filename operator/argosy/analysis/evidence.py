@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from argosy.analysis.errors import ERROR_RATE, counts_of
-from argosy.analysis.mirrored import as_requests
 from argosy.analysis.percentiles import Baseline, baseline
-from argosy.analysis.shadow_status import from_status
+from argosy.analysis.shadow.mirrored import as_requests
+from argosy.analysis.shadow.status import from_status
 from argosy.autoscaling.metrics.shadow_counts import ShadowSignals, together
 from argosy.autoscaling.metrics.version_counts import VersionSignals
 from argosy.rollout.state import RolloutState

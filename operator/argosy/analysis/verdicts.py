@@ -6,11 +6,11 @@ from argosy.analysis.errors import confidence, error_rate
 from argosy.analysis.evidence import Evidence
 from argosy.analysis.immediate import immediate_failures
 from argosy.analysis.limits import DurationLimit
-from argosy.analysis.mirrored import answers, paired
 from argosy.analysis.percentiles import SHARES, baseline, percentile, queue_share
 from argosy.analysis.queries import QueryResults, query_measurements
 from argosy.analysis.service_time import service_time
-from argosy.analysis.shadow_status import to_status
+from argosy.analysis.shadow.mirrored import answers, paired
+from argosy.analysis.shadow.status import to_status
 from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery
 from argosy.api.model.rollout.shadow import Shadow
 from argosy.autoscaling.metrics.shadow_counts import ShadowSignals
