@@ -14,8 +14,8 @@ from argosy.planning.demand.members import Members
 from argosy.planning.migration.bindings import Binding, PlannedBindings
 from argosy.planning.migration.coexisting.configs import with_own_configs
 from argosy.planning.migration.coexisting.ensembles import declared_ensemble, ensemble_target, serves, versions_run
+from argosy.planning.migration.coexisting.replica_shares import version_alone
 from argosy.planning.migration.observed import Observed
-from argosy.planning.migration.replica_shares import version_alone
 from argosy.planning.migration.revisions import ModelRevision, ReloadKeys
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.planning.rollouts.member import MemberRollout
