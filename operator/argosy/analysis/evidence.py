@@ -48,7 +48,7 @@ class Evidence:
             candidate += as_requests(grown)
             shadow = together(shadow, grown.shadow)
         added = replace(self, of_stable=stable, of_candidate=candidate, shadow=shadow)
-        return added._begun() if not self.analysis and stable.requests > _ENOUGH else added
+        return added._begun(stable) if not self.analysis and stable.requests > _ENOUGH else added
 
     def follow(self, state: RolloutState) -> "Evidence":
         """Return the evidence for a state: the same while its analysis is, and else new evidence with the baselines of
@@ -62,13 +62,13 @@ class Evidence:
             return Evidence(state.analysis, stable, candidate)
         goes_on = _rollout(self.analysis) == _rollout(state.analysis)
         shadow = self.shadow if goes_on else None
-        return replace(self._begun(), analysis=state.analysis, candidate=candidate, shadow=shadow)
+        begun = self._begun(self.earlier + self.of_stable)
+        return replace(begun, analysis=state.analysis, candidate=candidate, shadow=shadow)
 
-    def _begun(self) -> "Evidence":
-        """Return new evidence, of which this is the earlier one."""
+    def _begun(self, earlier: VersionSignals) -> "Evidence":
+        """Return new evidence, of which this is a baseline. `earlier`: what it remembers of the stable version."""
         one = baseline(self.of_stable)
         baselines = (*self.baselines, one)[-MOST_BASELINES:] if one is not None else self.baselines
-        earlier = self.of_stable if not self.analysis else self.earlier + self.of_stable
         return replace(
             self,
             of_stable=VersionSignals(),

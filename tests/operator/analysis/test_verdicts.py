@@ -257,3 +257,12 @@ def test_the_candidates_share_of_the_traffic_is_measured():
     memory = analyzed({"id": MEMBER}, PoolSignals(versions={"model": versions}), {}, NOW)
     assert memory["id"].traffic == pytest.approx(0.05)
     assert analyzed({"id": MEMBER}, PoolSignals(), {}, NOW)["id"].traffic is None
+
+
+def test_a_baseline_that_is_old_begins_again_and_the_last_one_is_still_there():
+    at_rest = replace(STEPPING, phase=Phase.STABLE, candidate=None)
+    evidence = Evidence().follow(at_rest).add({1: answered(15_000)}).add({1: answered(6_000)})
+    assert (evidence.of_stable.requests, evidence.earlier.requests) == (0, 21_000)
+    evidence = evidence.add({1: answered(20_001)})
+    assert evidence.earlier.requests == 20_001
+    assert evidence.add({1: answered(10)}).follow(STEPPING).earlier.requests == 20_011
