@@ -19,13 +19,22 @@ def runtime(**variables: str) -> Body:
 
 
 def version_model(
-    name: str, pool: str, storage: str, version: int = 1, *, load_s: float = 0.0, work_s: float = 0.0, **spec: Any
+    name: str,
+    pool: str,
+    storage: str,
+    version: int = 1,
+    *,
+    load_s: float = 0.0,
+    work_s: float = 0.0,
+    fails: float = 0.0,
+    crashes: bool = False,
+    **spec: Any,
 ) -> Body:
     """Return the model of `e2e/models/version`, which answers its version. `storage`: the storage's URL. It takes
-    `load_s` to load, and `work_s` to execute.
+    `load_s` to load, and `work_s` to execute; it fails a share of its requests, or its process ends at the first one.
     """
-    durations = {"LOAD_S": load_s, "WORK_S": work_s}
-    parameters = {name: {"string_value": str(seconds)} for name, seconds in durations.items() if seconds}
+    numbers = {"LOAD_S": load_s, "WORK_S": work_s, "FAILS": fails, "CRASHES": float(crashes)}
+    parameters = {name: {"string_value": str(number)} for name, number in numbers.items() if number}
     config = {"parameters": parameters} if parameters else {}
     return _body(
         "InferenceModel",
