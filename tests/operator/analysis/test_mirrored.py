@@ -8,6 +8,9 @@ import pytest
 from tests.operator.analysis.versions import durations, total
 
 from argosy.analysis.evidence import Evidence
+
+
+from argosy.analysis.mirrored import DIFFERENT_ANSWERS, TOP1, answers, as_requests
 from argosy.analysis.pool_analysis import MemberAnalysis, Subject, analyzed, begun
 from argosy.analysis.shadow.mirrored import DIFFERENT_ANSWERS, TOP1, as_requests
 from argosy.analysis.verdicts import NO_EVIDENCE, verdict
@@ -183,3 +186,12 @@ def test_a_restarted_operator_goes_on_from_the_status() -> None:
 def test_signals_without_a_shadow_are_as_they_are() -> None:
     signals = VersionSignals(1.0, answered=5, errors=1)
     assert as_requests(signals) is signals
+
+
+def test_what_is_never_copied_says_why() -> None:
+    signals = ShadowSignals(obstacles={"BUSY": 40.0, "IN_FLIGHT": 2.0, "LATER": 1.0})
+    (different,) = answers(SHADOW, signals, 0.95)
+    assert different.message == (
+        "none was compared: 40 are skipped, other requests wait for the versions; "
+        "2 are skipped, as many copies as may be are under way; 1 are LATER"
+    )

@@ -61,11 +61,29 @@ def _different(limit: float, signals: ShadowSignals, confidence: float) -> Measu
     message = f"{different:.0f} of {compared:.0f} answers differ{_worst(signals.outputs)}"
     if not compared:
         sampled = signals.obstacles.get(_SAMPLED, 0.0)
-        why = f"none was compared: {sampled:.0f} are drawn at random" if sampled else "none was compared yet"
+        why = f"none was compared{_why_not(signals.obstacles)}"
         # Where all answers are drawn at random they never will be, and errors and latencies decide.
         outcome = None if sampled else Outcome.INCONCLUSIVE
         return Measurement(DIFFERENT_ANSWERS, None, text, 0, "", outcome, None, why)
     return _judged(DIFFERENT_ANSWERS, different / compared, text, limit, different, compared, confidence, message)
+
+
+_OBSTACLES: Final = {
+    "IN_FLIGHT": "skipped, as many copies as may be are under way",
+    "BUSY": "skipped, other requests wait for the versions",
+    "NOT_READY": "skipped, the candidate cannot answer",
+    "MEMORY": "skipped, the server holds as much for comparisons as it may",
+    _SAMPLED: "drawn at random",
+    "STABLE_FAILED": "failed by the stable version",
+    "ERROR": "impossible to compare, as the server's log says",
+}
+"""Why requests are not compared, by the server's word for it."""
+
+
+def _why_not(obstacles: Mapping[str, float]) -> str:
+    """Return why requests are not compared, the most first; before there are any, that they are waited for."""
+    found = sorted(((count, why) for why, count in obstacles.items() if count), reverse=True)
+    return ": " + "; ".join(f"{count:.0f} are {_OBSTACLES.get(why, why)}" for count, why in found) if found else " yet"
 
 
 def _rows(tolerance: OutputTolerance, share: float, output: ShadowOutput, confidence: float) -> Measurement:
