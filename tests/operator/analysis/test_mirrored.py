@@ -8,11 +8,8 @@ import pytest
 from tests.operator.analysis.versions import durations, total
 
 from argosy.analysis.evidence import Evidence
-
-
-from argosy.analysis.mirrored import DIFFERENT_ANSWERS, TOP1, answers, as_requests
 from argosy.analysis.pool_analysis import MemberAnalysis, Subject, analyzed, begun
-from argosy.analysis.shadow.mirrored import DIFFERENT_ANSWERS, TOP1, as_requests
+from argosy.analysis.shadow.mirrored import DIFFERENT_ANSWERS, TOP1, answers, as_requests
 from argosy.analysis.verdicts import NO_EVIDENCE, verdict
 from argosy.api.model.rollout.analysis import Analysis, LatencyRatios
 from argosy.api.model.rollout.shadow import OutputTolerance, Shadow
