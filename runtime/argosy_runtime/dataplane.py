@@ -231,9 +231,9 @@ class DataPlane:
         first = requests[0]
         record = self.registry.records.get(first.model_name)
         if not first.model_version and record is not None and record.split is not None:
-            version = str(self.registry.route(first).version)
+            version = self.registry.route(first).version
             for request in requests:
-                request.model_version = version
+                request.pinned = version
 
     def route_call(self, request: InferRequest) -> Destination:
         """Return the version that answers a request of a running model. Raises ServingError."""

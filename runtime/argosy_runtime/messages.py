@@ -93,7 +93,7 @@ class InferRequest:
     `timeout_us` 0 and `priority` 0 mean the model's defaults. `sequence_id` 0 or "" means no sequence.
     `template` and `raw` are None for a request without a template; of one that has it only the inputs may be replaced,
     after which it has none. `device_outputs` are outputs that the caller accepts in a device's memory. `origin` is
-    None where no client sent the request.
+    None where no client sent the request. `pinned`: the version that was chosen for it and others together, 0 for none.
     """
 
     __slots__ = (
@@ -104,6 +104,7 @@ class InferRequest:
         "model_version",
         "origin",
         "parameters",
+        "pinned",
         "priority",
         "raw",
         "requested_outputs",
@@ -146,6 +147,7 @@ class InferRequest:
         self.raw = raw
         self.device_outputs = device_outputs
         self.origin: Origin | None = None
+        self.pinned = 0
 
     @property
     def inputs(self) -> dict[str, Tensor]:

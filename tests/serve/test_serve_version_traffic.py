@@ -55,7 +55,26 @@ max_batch_size: 0
 input [ { name: "X" data_type: TYPE_INT32 dims: [ 1 ] } ]
 output [ { name: "SCORES" data_type: TYPE_FP32 dims: [ 2 ] label_filename: "labels.txt" } ]
 """
+EITHER = """
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.version = int(args["model_version"])
+
+    def execute(self, requests):
+        answers = [pb_utils.InferenceResponse([pb_utils.Tensor("Y", np.array([self.version], np.int32))])]
+        if self.version == 1:
+            return answers
+        for request in requests:
+            sender = request.get_response_sender()
+            sender.send(answers[0])
+            sender.send(answers[0], flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
 CONFIGS = {
+    "either": (CONFIG, EITHER),
     "judge": (JUDGES, JUDGE),
     "m": (CONFIG, MODEL.format(initialize="self.v = int(args['model_version'])", execute="y = self.v")),
     "speaker": (SPEAKS, SPEAKER),
@@ -72,6 +91,7 @@ class Divided:
                 (self.models / name / version).mkdir(parents=True)
                 (self.models / name / version / "model.py").write_text(source)
             self.write(name, 0)
+        (self.models / "either/2/argosy.pbtxt").write_text(CONFIG + "model_transaction_policy { decoupled: true }")
         judge = self.models / "judge"
         (judge / "2/argosy.pbtxt").write_text(JUDGES.replace("labels.txt", "newer.txt"))
         for file, right in (("labels.txt", "1"), ("newer.txt", "2")):
@@ -315,3 +335,15 @@ def test_class_labels_are_those_of_the_version_that_answers(divided):
             label = called.as_numpy("SCORES")[0].decode().split(":")[2]
             labels.add((called.get_response().model_version, label))
     assert labels == {("1", "of version 1"), ("2", "of version 2")}
+
+
+def test_a_stream_has_all_responses_of_a_version_that_is_decoupled_and_one_of_the_other(divided):
+    divided.divide(50, "either")
+    results: Queue[int] = Queue()
+    with triton_grpc.InferenceServerClient(divided.address("GRPCInference")) as client:
+        client.start_stream(lambda result, error: results.put(int(result.get_response().model_version)))
+        tensor = triton_grpc.InferInput("X", [1], "INT32").set_data_from_numpy(np.array([1], np.int32))
+        for _ in range(4):
+            client.async_stream_infer("either", [tensor])
+        client.stop_stream()
+    assert Counter(results.queue) == {1: 2, 2: 4}

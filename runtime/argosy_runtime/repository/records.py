@@ -187,7 +187,9 @@ class ModelRecord:
         """
         assert self.split is not None
         takes, answers = self._takes, self._is_ready
-        if among is None:
+        if request.pinned and answers(request.pinned):
+            version = request.pinned
+        elif among is None:
             version = self.split.choose(request, takes, answers)
         else:
             version = self.split.choose(request, lambda v: v in among and takes(v), lambda v: v in among and answers(v))
