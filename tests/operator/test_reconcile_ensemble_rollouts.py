@@ -149,7 +149,7 @@ def test_a_step_that_changes_makes_a_new_revision_without_a_new_version_by_hand(
     assert fleet.status().ready
 
 
-def test_each_version_has_its_own_configuration_with_its_steps(fleet: Fleet) -> None:
+def test_a_version_has_a_configuration_that_pins_its_steps(fleet: Fleet) -> None:
     fleet.push(model("m", 2, 5), model("tokenizer", 7, 5))
     fleet.until(Phase.STEPPING)
     (server,) = fleet.cluster.servers.values()

@@ -1,18 +1,24 @@
 """Ensembles are one unit, whatever is pushed: a server never has one whose steps' versions it lacks."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from google.protobuf import text_format
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from tests.operator.planning.declared import ensemble, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import Cluster
 from tests.properties import examples
+from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api import Resource
+from argosy.planning.rollouts.rounds import Evidenced
+from argosy.rollout.verdict import Outcome as RolloutOutcome
+from argosy.rollout.verdict import Verdict
 from argosy_agent.contract import RenderedModel
+from argosy_runtime.modelconfig.parameters.traffic import version_traffic
 
 MODELS = ("tokenizer", "small", "large")
 ENSEMBLES = {"one": ("tokenizer", "small"), "two": ("tokenizer", "large"), "outer": ("one", "large")}
@@ -21,10 +27,13 @@ ENSEMBLES = {"one": ("tokenizer", "small"), "two": ("tokenizer", "large"), "oute
 
 @dataclass
 class Fleet:
-    """What is declared: the version of each model, and the ensembles with theirs. Each model takes `size` GiB."""
+    """What is declared: the version of each model, and the ensembles with theirs. Each model takes `size` GiB. The
+    revisions of `released` ensembles are released in steps.
+    """
 
     size: int = 5
     replicas: int = 1
+    released: frozenset[str] = frozenset()
     versions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MODELS, 1))
     ensembles: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ENSEMBLES, 1))
 
@@ -54,7 +63,8 @@ class Fleet:
         for at, step in enumerate(ENSEMBLES[name]):
             first, last = ("T0", "T2") if step in ENSEMBLES else ("X", "Y")
             steps.append({"model": step, "inputs": {first: f"T{at}"}, "outputs": {last: f"T{at + 1}"}})
-        return ensemble(name, *ENSEMBLES[name], version=self.ensembles[name], steps=steps)
+        rollout = {"steps": [{"traffic": "10%", "pause": "5s"}]} if name in self.released else None
+        return ensemble(name, *ENSEMBLES[name], version=self.ensembles[name], steps=steps, rollout=rollout)
 
 
 CHANGES = st.one_of(
@@ -103,3 +113,77 @@ def test_no_server_ever_has_an_ensemble_without_the_versions_of_its_steps(
                 assert not lacking(server.loaded.values()), f"loaded, after {change}"
     cluster.refuses = frozenset()
     cluster.settle(fleet.resources())
+
+
+PUSHES = st.one_of(
+    CHANGES,
+    st.tuples(st.sampled_from(("pass", "fail")), st.sampled_from(tuple(ENSEMBLES)), st.just(0)),
+    st.tuples(st.just("forget"), st.just(""), st.just(0)),
+)
+
+
+def judge(cluster: Cluster, name: str, outcome: RolloutOutcome) -> None:
+    """Let the analysis of an ensemble's present step come to a verdict."""
+    assert cluster.outcome is not None
+    rollout = cluster.outcome.rollouts.members.get(f"Ensemble default/{name}")
+    if rollout is not None:
+        verdict = Verdict(outcome, rollout.state.analysis, "ErrorRate", "")
+        evidence = {**cluster.snapshot.evidence, f"Ensemble default/{name}": Evidenced(verdict, 1000)}
+        cluster.snapshot = replace(cluster.snapshot, evidence=evidence)
+
+
+@given(
+    released=st.frozensets(st.sampled_from(tuple(ENSEMBLES)), min_size=1),
+    replicas=st.integers(1, 2),
+    refuses=st.frozensets(st.tuples(st.sampled_from(MODELS), st.integers(2, 4)), max_size=1),
+    pushes=st.lists(st.tuples(PUSHES, st.integers(1, 25)), min_size=1, max_size=8),
+)
+@examples(6, suppress_health_check=[HealthCheck.too_slow])
+def test_a_revision_of_an_ensemble_runs_one_set_of_versions_as_long_as_it_exists(
+    released: frozenset[str],
+    replicas: int,
+    refuses: frozenset[tuple[str, int]],
+    pushes: list[tuple[tuple[str, str, int], int]],
+) -> None:
+    cluster = Cluster((gpu_node("a"), gpu_node("b")), timedelta(seconds=2), refuses)
+    fleet = Fleet(5, replicas, released=released)
+    cluster.settle(fleet.resources())
+    for change, seconds in pushes:
+        if change[0] in ("pass", "fail"):
+            judge(cluster, change[1], RolloutOutcome.SUCCESSFUL if change[0] == "pass" else RolloutOutcome.FAILED)
+        elif change[0] == "forget":
+            cluster.forget()
+        else:
+            fleet.push(change)
+        for _ in range(seconds):
+            before = {name: dict(server.loaded) for name, server in cluster.servers.items()}
+            cluster.tick(fleet.resources())
+            for name, server in cluster.servers.items():
+                assert not lacking(server.step.repository.models), f"rendered, after {change}"
+                assert not lacking(server.loaded.values()), f"loaded, after {change}"
+                assert not remade(before.get(name, {}), server.loaded), f"after {change}"
+                assert not divided_wrong(server.loaded), f"after {change}"
+
+
+def remade(before: Mapping[str, RenderedModel], now: Mapping[str, RenderedModel]) -> list[str]:
+    """Return the revisions of ensembles that run other versions than a moment before, under the same number."""
+    return [
+        f"{name}:{version}"
+        for name in before.keys() & now.keys()
+        for version in before[name].versions.keys() & now[name].versions.keys()
+        if before[name].versions[version].own is not None and now[name].versions[version].own is not None
+        if before[name].steps_of(version) != now[name].steps_of(version)
+    ]
+
+
+def divided_wrong(loaded: Mapping[str, RenderedModel]) -> list[str]:
+    """Return the ensembles whose requests are divided among versions of which none is loaded."""
+    texts = {
+        name: version_traffic(text_format.Parse(model.config_text, ModelConfig())) for name, model in loaded.items()
+    }
+    return [
+        name
+        for name, traffic in texts.items()
+        if traffic is not None
+        and not {at for at, weight in traffic.weights.items() if weight} & loaded[name].versions.keys()
+    ]

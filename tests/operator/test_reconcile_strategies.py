@@ -127,7 +127,7 @@ def test_steps_are_shares_of_the_replicas_where_no_server_has_memory_for_both(de
     assert sorted(set(seen) | {4}) == [0, 1, 2, 3, 4]
 
 
-def test_what_is_said_of_shares_by_replicas() -> None:
+def test_shares_by_replicas_are_reported() -> None:
     spec = {"minReplicas": 4}
     started = rolling(1, 1, 1, 1, **spec)
     started.until(model(2, 60, **spec), Phase.STEPPING)

@@ -50,7 +50,7 @@ def test_what_a_released_ensemble_runs_and_what_runs_it_is_numbered_the_inner_on
     assert numbered_ensembles(ensembles, ["gone"]) == ()
 
 
-def test_ensembles_that_run_each_other_are_not_numbered() -> None:
+def test_a_circle_of_ensembles_is_not_numbered() -> None:
     ensembles = {item.name: item for item in (ensemble("a", "b"), ensemble("b", "a"))}
     assert numbered_ensembles(ensembles, ["a"]) == ()
 

@@ -13,7 +13,7 @@ from argosy.planning.amounts import gib
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.blockers import Blockers
 from argosy.planning.migration.changes.recreation import asks_to_surge, awaited, replaces
-from argosy.planning.migration.coexisting.ensembles import versions_kept
+from argosy.planning.migration.coexisting.ensembles import versions_in_rollouts
 from argosy.planning.migration.memory.budget import BlockedChange, MemoryBudget, Shortage
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.state import PoolState
@@ -24,7 +24,7 @@ SURGES = (
     "Recreate; or lower footprint.gpuMemory"
 )
 """What is said of a model that is declared to surge and cannot."""
-_WITHOUT_ROOM = (
+_WITHOUT_MEMORY = (
     "Raise minReplicas to 2 until it has changed, so that one replica changes while the other serves; or set "
     "rollout.strategy to Recreate, which unloads the old one first"
 )
@@ -66,7 +66,9 @@ def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterabl
     for binding in sorted(tight, key=lambda binding: (binding not in first, binding)):
         server, name = binding
         blocked, together = tight[binding], {(server, user) for user in with_users(name, state.observed, server)}
-        may_go = blocked.fits_alone and not (asks_to_surge(state.members, name) or _is_kept(state, server, blocked))
+        may_go = blocked.fits_alone and not (
+            asks_to_surge(state.members, name) or _is_in_rollout(state, server, blocked)
+        )
         if may_go and all(_served_on_others(state, member, server, changes.recreated) for _, member in together):
             changes.recreated |= together
         elif blocked.shortage is not None or not blocked.blockers:
@@ -98,13 +100,13 @@ def _recreate(state: PoolState, budgets: Mapping[str, MemoryBudget], first: set[
             changes.recreated |= {(server, user) for user in with_users(name, state.observed, server)}
 
 
-def _is_kept(state: PoolState, server: str, blocked: BlockedChange) -> bool:
+def _is_in_rollout(state: PoolState, server: str, blocked: BlockedChange) -> bool:
     """Return whether a rollout keeps a loaded version next to the new one: unloading it would not help."""
     change, members = blocked.change, state.members
     name = change.placement.model
     ensembles = (members.ensembles[one] for one in state.bindings.names[server] & members.ensembles.keys())
     staying = change.versions & state.targets[server][name].versions.keys() - change.coming_versions
-    return not staying.isdisjoint(versions_kept(name, ensembles, members))
+    return not staying.isdisjoint(versions_in_rollouts(name, ensembles, members))
 
 
 def with_users(model: str, observed: Observed, server: str) -> set[str]:
@@ -119,7 +121,7 @@ def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage | None, sur
     version, versions = blocked.change.placement.version, blocked.change.versions
     old = ", ".join(map(str, sorted(versions)))
     if short is None:
-        return f"{_one_path(version, versions, old)}. {_WITHOUT_ROOM}"
+        return f"{_one_path(version, versions, old)}. {_WITHOUT_MEMORY}"
     if blocked.change.inplace:
         return (
             f"further instances of version {version} do not fit next to those that serve: they need {gib(short.need)} "
@@ -137,7 +139,7 @@ def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage | None, sur
     )
     if surge:
         return f"{lacks}. {SURGES}"
-    return f"{lacks}. {_WITHOUT_ROOM}; or lower footprint.gpuMemory"
+    return f"{lacks}. {_WITHOUT_MEMORY}; or lower footprint.gpuMemory"
 
 
 def _one_path(version: int, versions: Collection[int], old: str) -> str:

@@ -24,14 +24,14 @@ def versions_run(
     runs = {step for revision in loaded.values() for step in revision.runs}
     for ensemble in ensembles:
         runs |= pins.get(ensemble.name, {}).items()
-        runs |= {step for kept in _kept(ensemble, members).values() for step in kept.pins.items()}
+        runs |= {step for proven in _in_rollout(ensemble, members).values() for step in proven.pins.items()}
     versions: dict[str, set[int]] = {}
     for name, version in runs:
         versions.setdefault(name, set()).add(version)
     return versions
 
 
-def versions_kept(name: str, ensembles: Iterable[Ensemble], members: Members) -> set[int]:
+def versions_in_rollouts(name: str, ensembles: Iterable[Ensemble], members: Members) -> set[int]:
     """Return the versions of a model that rollouts keep loaded next to each other: its own, or those of ensembles that
     run it.
     """
@@ -39,7 +39,7 @@ def versions_kept(name: str, ensembles: Iterable[Ensemble], members: Members) ->
     versions = set(rollout.action.keep) if rollout is not None else set()
     for ensemble in ensembles:
         if isinstance(ensemble, PinnedEnsemble):
-            every = (ensemble, *_kept(ensemble, members).values())
+            every = (ensemble, *_in_rollout(ensemble, members).values())
             versions |= {version for one in every for step, version in one.pins.items() if step == name}
     return versions
 
@@ -71,13 +71,15 @@ def ensemble_target(
         return declared
     if not (before.serves(declared) or all(serves(observed, server, *step) for step in declared.runs)):
         return before
-    kept = _kept(members.ensembles[declared.name], members)
+    proven = _in_rollout(members.ensembles[declared.name], members)
     further: dict[int, VersionSource] = {}
-    for version in sorted((kept.keys() | set(run_by_others)) - declared.versions.keys()):
+    for version in sorted((proven.keys() | set(run_by_others)) - declared.versions.keys()):
         if version in before.versions:
             further[version] = _with_own(before, version)
-        elif version in kept and all(serves(observed, server, *step) for step in kept[version].pins.items()):
-            further[version] = next(iter(declared_ensemble(kept[version], kept[version].pins, keys).versions.values()))
+        elif version in proven and all(serves(observed, server, *step) for step in proven[version].pins.items()):
+            further[version] = next(
+                iter(declared_ensemble(proven[version], proven[version].pins, keys).versions.values())
+            )
     if not further:
         return declared
     return ModelRevision(
@@ -96,7 +98,7 @@ def serves(observed: Observed, server: str, name: str, version: int) -> bool:
     return loaded is not None and version in loaded.versions and observed.has_ready(server, name, version)
 
 
-def _kept(ensemble: Ensemble, members: Members) -> dict[int, PinnedEnsemble]:
+def _in_rollout(ensemble: Ensemble, members: Members) -> dict[int, PinnedEnsemble]:
     """Return the revisions of an ensemble that its rollout keeps loaded, by version."""
     rollout = members.rollouts.get(ensemble.name)
     if rollout is None:
