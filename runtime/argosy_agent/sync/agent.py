@@ -101,19 +101,19 @@ class Agent:
         self.ledger.lost()
 
     async def aim(self, desired: RenderedRepository) -> None:
-        """Record the desired repository in the ledger, without starting any change.
+        """Record the desired repository in the ledger, and pass weights of versions on; no other change is started.
 
         It does not wait for storage that does not answer: the last known state of its files stays.
         """
+        self._dividing.aim(desired.models)
+        self._dividing.converge()
         await self._keys.look(desired)
         targets = {model.name: target for model in desired.models if (target := self._target(model)) is not None}
         self.ledger.desire(desired, targets)
-        self._dividing.aim(desired.models)
         self.ledger.silent = self._unanswered(desired) | self._fetching.silent()
 
     def converge(self) -> None:
         """Start the next steps towards what is desired. Call after `observe` and `aim`."""
-        self._dividing.converge()
         for model in in_load_order(self.ledger.desired):
             target = self.ledger.due(model.name, self._clock())
             if target is not None:

@@ -123,3 +123,19 @@ async def test_weights_are_sent_again_to_a_server_that_did_not_answer_and_never_
     requested = bench.fake.calls.count("divide m")
     await bench.settle(divided(model, "second"))
     assert bench.fake.calls.count("divide m") == requested
+
+
+async def test_weights_do_not_wait_for_a_storage(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = bench.model("m", v1=bench.source("a", "a"))
+    await bench.settle(divided(model, "former"))
+    answered = asyncio.Event()
+
+    async def silent(desired: RenderedRepository) -> None:
+        await answered.wait()
+
+    monkeypatch.setattr(bench.agent._keys, "look", silent)
+    aiming = asyncio.create_task(bench.agent.aim(RenderedRepository("server", (divided(model, "now"),))))
+    await until(lambda: bench.fake.traffic.get("m") == "now")
+    assert not aiming.done()
+    answered.set()
+    await aiming
