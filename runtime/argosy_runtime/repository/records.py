@@ -183,9 +183,13 @@ class ModelRecord:
     def destination(self, request: InferRequest, among: Collection[int] | None = None) -> Destination | None:
         """Return what `split` sends a request without a version to, of all versions or `among` some.
 
-        That is a version, or the stable one with its shadow; None where no listed version can answer.
+        That is a version, or the stable one with its shadow; None where no listed version can answer. A step of a copy
+        for a shadow takes no turn of another request, and is not copied again.
         """
         assert self.split is not None
+        if request.is_shadow:
+            versions = (v for v in self.split.order if (among is None or v in among) and self._is_ready(v))
+            return self.answering.get(str(next(versions, "")))
         takes, answers = self._takes, self._is_ready
         if request.pinned and answers(request.pinned):
             version = request.pinned

@@ -92,7 +92,7 @@ def test_few_answers_prove_nothing() -> None:
     assert measurement(result, DIFFERENT_ANSWERS).message == "0 of 50 answers differ; 325 are needed"
 
 
-def test_without_copies_there_is_no_evidence() -> None:
+def test_without_mirrored_requests_there_is_no_evidence() -> None:
     result = judged(VersionSignals(1.0))
     assert (result.outcome, result.reason) == (Outcome.INCONCLUSIVE, NO_EVIDENCE)
 
@@ -112,7 +112,7 @@ def test_the_share_that_may_differ_is_the_specs(limit: str, different: int, outc
     assert measurement(result, DIFFERENT_ANSWERS).outcome is outcome, measurement(result, DIFFERENT_ANSWERS)
 
 
-def test_copies_that_fail_are_the_candidates_errors_whatever_the_reason() -> None:
+def test_failures_of_the_candidate_are_its_errors_whatever_the_reason() -> None:
     result = judged(mirrored(equal=90, failures={"INVALID": 4, "TIMEOUT": 3, "ERROR": 3}))
     assert (result.outcome, result.reason) == (Outcome.FAILED, "ErrorRate")
     assert measurement(result, "errorRate").message == "10 of 100 requests failed"

@@ -201,6 +201,27 @@ async def test_an_ensemble_is_shadowed_as_a_unit_and_its_steps_count_requests_of
     assert candidate.success.count == 0
 
 
+async def test_a_mirrored_ensemble_takes_no_turn_of_a_divided_step_and_is_not_mirrored_again(repository, serve):
+    step = CONFIG + ALL + traffic({1: 50, 2: 50})
+    repository.add("step", execute="y = x * 0 + 1", config=step)
+    repository.add("step", execute="y = x * 0 + 2", config=step, version=2)
+    steps = """ensemble_scheduling { step [ { model_name: "step" model_version: -1
+        input_map { key: "X" value: "X" } output_map { key: "Y" value: "Y" } } ] }"""
+    tensors = CONFIG.replace('backend: "python"', 'platform: "ensemble"').replace("dynamic_batching { }", "")
+    repository.write("pair", {"1/empty": "", "2/empty": ""}, config(SHADOW, tensors + steps))
+    plane = await loaded(serve, "pair")
+    assert sorted([await value(plane, "pair") for _ in range(4)]) == [1, 1, 2, 2]
+    counts = await outcomes(plane, 4, "pair")
+    assert counts == {"equal": 2, "different": 2}, "copies run the step's version with the highest weight"
+    split = plane.registry.records["step"].split
+    assert split is not None
+    assert {by.value: sum(routed.values()) for by, routed in split.routed.items()} == {
+        "weight": 4,
+        "key": 0,
+        "sequence": 0,
+    }
+
+
 async def test_streams_of_a_decoupled_model_are_compared(repository, serve):
     model = """
 import numpy as np

@@ -32,7 +32,7 @@ def to_status(signals: ShadowSignals) -> ShadowStatus:
 
 
 def from_status(status: ShadowStatus | None) -> ShadowSignals | None:
-    """Return the counts and examples of a status. Latencies begin anew: percentiles cannot be added."""
+    """Return the counts and examples of a status. Latencies begin again, as percentiles cannot be added."""
     if status is None:
         return None
     return ShadowSignals(

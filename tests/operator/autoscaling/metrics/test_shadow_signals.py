@@ -63,7 +63,7 @@ def test_what_a_server_counts_is_read_from_the_first_copy_on() -> None:
     assert (signals.stable.count, signals.candidate.histogram.total_s) == (1, 0.04)  # type: ignore[union-attr]
 
 
-def test_increases_are_counted_once_and_examples_stay() -> None:
+def test_increases_are_reported_once_and_examples_stay() -> None:
     server = Server()
     shadow = server.statistics.shadow = ShadowStatistics(["Y"])
     server.read()
