@@ -121,8 +121,8 @@ class Release:
     def _newest(rollout: dict[str, Any]) -> int:
         """Return the version that a rollout is, or was, about."""
         held = [one["version"] for one in rollout.get("held", ())]
-        known = (rollout.get(part, {}).get("version", 0) for part in ("candidate", "stable"))
-        return max((*held, *known), default=0)
+        versions = (rollout.get(part, {}).get("version", 0) for part in ("candidate", "stable"))
+        return max((*held, *versions), default=0)
 
 
 @contextmanager
@@ -177,7 +177,7 @@ async def good_bumps(release: Release, count: int) -> dict[str, Any]:
     after its end.
     """
     async with loaded(release.up) as answers:
-        late = 0
+        overdue = 0
         for _ in range(count):
             version = release.declare()
             await release.until(version, "Promoted", "Held")
@@ -185,9 +185,9 @@ async def good_bumps(release: Release, count: int) -> dict[str, Any]:
                 raise RuntimeError(f"good version {version} was taken back: {release.rollout}")
             promoted = time.monotonic() - answers.begun
             await asyncio.sleep(1.0)
-            late += sum(at > promoted + 0.5 and seen != version for at, seen in answers.seen)
+            overdue += sum(at > promoted + 0.5 and seen != version for at, seen in answers.seen)
     failed = sum(seen <= 0 for _, seen in answers.seen)
-    return {"bumps": count, "requests": len(answers.seen), "failed_requests": failed, "late_requests": late}
+    return {"bumps": count, "requests": len(answers.seen), "failed_requests": failed, "late_requests": overdue}
 
 
 async def bad_bumps(release: Release, count: int) -> dict[str, Any]:

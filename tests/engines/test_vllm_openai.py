@@ -43,11 +43,11 @@ def test_a_forced_tool_is_called(client: openai.OpenAI, choice: Any) -> None:
 
 def test_responses(client: openai.OpenAI) -> None:
     options: dict[str, Any] = {"model": "llm", "input": "Hi", "max_output_tokens": 12, "temperature": 0}
-    whole = client.responses.create(**options)
-    assert whole.usage is not None
+    full = client.responses.create(**options)
+    assert full.usage is not None
     with client.responses.stream(**options) as stream:
         deltas = [event.delta for event in stream if event.type == "response.output_text.delta"]
-    assert "".join(deltas) == whole.output_text
+    assert "".join(deltas) == full.output_text
     text: Any = {"format": {"type": "json_schema", "name": "choice", "schema": SCHEMA}}
     chosen = client.responses.create(model="llm", input="Hi", max_output_tokens=300, text=text)
     assert json.loads(chosen.output_text)["a"] in (1, 2)

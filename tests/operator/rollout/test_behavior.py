@@ -240,7 +240,7 @@ def test_a_recreated_candidate_is_alone_until_it_is_taken_back() -> None:
     assert (state.phase, action.weights, action.keep) == (Phase.ROLLING_BACK, {1: 1_000_000, 2: 0}, {1})
 
 
-def test_servers_with_one_revision_each_divide_requests_as_replicas() -> None:
+def test_servers_with_a_single_revision_divide_requests_as_replicas() -> None:
     loading = replace(STEPPING, phase=Phase.LOADING)
     apart = replace(READY, together=False, by_replicas=True)
     state, action = advance(loading, spec(shadow={"traffic": "10%"}), apart)

@@ -205,7 +205,7 @@ class Store:
             return
         yield from (part.name for part in expanded([revision]))
         name = identity.name
-        yield from (name[: found.start()] for found in re.finditer(f"(?={SEPARATOR})", name) if found.start())
+        yield from (name[: mark.start()] for mark in re.finditer(f"(?={SEPARATOR})", name) if mark.start())
 
     def status(self, identity: Identity) -> Status | None:
         """Return the last known status of the API server."""

@@ -162,7 +162,7 @@ def takes_part(member: Resource) -> TypeGuard[Member]:
     return type(member) is Ensemble
 
 
-def _known_state(state: RolloutState | None, specs: SpecsByRevision) -> RolloutState | None:
+def _restored_state(state: RolloutState | None, specs: SpecsByRevision) -> RolloutState | None:
     """Return the state; without a stable revision where its spec is lost, since nothing can be gone back to then."""
     if state is None or state.stable is None or state.stable.name in specs:
         return state
@@ -183,7 +183,7 @@ class _Round:
         self._specs.pop(self._declared.name, None)
         self._specs[self._declared.name] = member  # the latest is the last
         state = before.state
-        self._state = _known_state(state, self._specs)
+        self._state = _restored_state(state, self._specs)
 
     def advanced(self, evidenced: Evidenced, now: datetime) -> MemberRollout:
         """Ask the machine, and return the member's rollout."""
@@ -306,7 +306,7 @@ class _EnsembleRound(_Round):
             latest: declared.ensemble
         }
         state = before.state
-        self._state = _known_state(state, self._specs)
+        self._state = _restored_state(state, self._specs)
 
     @classmethod
     def of(
