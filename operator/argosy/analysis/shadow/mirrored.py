@@ -83,7 +83,9 @@ _OBSTACLES: Final = {
 def _why_not(obstacles: Mapping[str, float]) -> str:
     """Return why requests are not compared, the most first; before there are any, that they are waited for."""
     causes = sorted(((count, why) for why, count in obstacles.items() if count), reverse=True)
-    return ": " + "; ".join(f"{count:.0f} are {_OBSTACLES.get(why, why)}" for count, why in causes) if causes else " yet"
+    return (
+        ": " + "; ".join(f"{count:.0f} are {_OBSTACLES.get(why, why)}" for count, why in causes) if causes else " yet"
+    )
 
 
 def _rows(tolerance: OutputTolerance, share: float, output: ShadowOutput, confidence: float) -> Measurement:
