@@ -66,7 +66,7 @@ class TrafficSplit:
         """Return the version that answers a request, and count it; NONE where no listed version `answers`.
 
         `takes`: it takes the request now; `answers`: it will, maybe after a restart. The share of a version that does
-        not take requests goes to the others, the highest weight first.
+        not take requests goes to the others, the highest weight first; to those without a weight if no other answers.
         """
         if request.sequence_id:
             chosen, version = Chosen.SEQUENCE, self._of_sequence(request, takes, answers)
@@ -84,11 +84,18 @@ class TrafficSplit:
         return version
 
     def _instead(self, takes: Answers, answers: Answers) -> int:
-        """Return the version of the highest weight that takes requests, else that will answer them, else NONE."""
-        for suits in (takes, answers):
-            for version in self.order:
-                if suits(version):
-                    return version
+        """Return the version of the highest weight that takes requests, else one that will answer them, else NONE.
+
+        Those without a weight are the last: they are not proven, or were taken back.
+        """
+        weights = self.traffic.weights
+        weighted = [version for version in self.order if weights[version]]
+        unweighted = [version for version in self.order if not weights[version]]
+        for versions in (weighted, unweighted):
+            for suits in (takes, answers):
+                for version in versions:
+                    if suits(version):
+                        return version
         return NONE
 
     def _of_sequence(self, request: InferRequest, takes: Answers, answers: Answers) -> int:

@@ -56,8 +56,14 @@ def test_a_version_that_is_being_restarted_is_spared_unless_no_other_answers():
     assert {choose(split, request(), down=(1,), restarts=(2,)) for _ in range(10)} == {2}
 
 
+def test_a_version_without_a_weight_gets_no_request_for_a_mere_restart_of_the_others():
+    split = TrafficSplit("m", VersionTraffic({1: MILLIONTHS, 2: 0}))
+    assert {choose(split, request(), restarts=(1,)) for _ in range(10)} == {1}
+    assert {choose(split, request(), down=(1,)) for _ in range(10)} == {2}
+
+
 def test_a_sequence_waits_for_its_version_to_be_restarted():
-    split = TrafficSplit("m", VersionTraffic({1: 0, 2: MILLIONTHS}))
+    split = TrafficSplit("m", VersionTraffic({1: 1, 2: MILLIONTHS - 1}))
     assert choose(split, request("s", start=True)) == 2
     assert choose(split, request("s"), restarts=(2,)) == 2
     assert choose(split, request("t", start=True), restarts=(2,)) == 1
