@@ -63,8 +63,8 @@ class Rollout(ApiModel):
         default=Strategy.AUTO,
         description="Surge loads the new version next to the old one, and waits until there is memory for both; "
         "Recreate unloads the old one first, with a gap; Auto surges where memory allows, or else replaces one replica "
-        "at a time while others serve. In a rollout, Auto places a further replica on free GPUs where there are any, and "
-        "recreates a single one whose requests an activator queues. Default: Auto.",
+        "at a time while others serve. In a rollout, Auto places a further replica on free GPUs where there are any, "
+        "and recreates a single one whose requests an activator queues. Default: Auto.",
     )
     shadow: Shadow | None = Field(
         default=None,
