@@ -1,6 +1,7 @@
 """One version's answer to a request as it is held for the comparison: tensors, or a generated text."""
 
 from collections.abc import Mapping
+from math import prod
 from typing import Final
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -20,6 +21,16 @@ from .texts import TEXT, GeneratedAnswer, compare_generated
 
 _OVERHEAD: Final = 256
 """Bytes that a held tensor takes in addition to its data, about."""
+
+
+_STRING: Final = 64
+"""Bytes of a string whose length is not known without a look at it, about."""
+
+
+def size_of(tensor: Tensor) -> int:
+    """Return the memory that a tensor takes, about. Strings that are not encoded yet are counted, not measured."""
+    strings = tensor.datatype == "BYTES" and tensor.raw is None
+    return _OVERHEAD + (_STRING * prod(tensor.shape) if strings else tensor.nbytes)
 
 
 class AnswerFormat:
@@ -56,7 +67,7 @@ class AnswerRecord:
             size = self._add_generated(response, outputs)
         else:
             self._responses.append(outputs)
-            size = response.nbytes + _OVERHEAD * len(outputs)
+            size = sum(size_of(tensor) for tensor in outputs)
         self.nbytes += size
         return size
 

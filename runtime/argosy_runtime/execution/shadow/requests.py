@@ -5,6 +5,7 @@ from itertools import count
 from typing import Final
 from uuid import uuid4
 
+from argosy_runtime.comparison import answers
 from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import SHADOW_PRIORITY, InferRequest, RequestTemplate
 from argosy_runtime.tensors import Data
@@ -38,10 +39,10 @@ class ShadowRequests:
 
 
 def size_of(request: InferRequest) -> int:
-    """Return the bytes of a request's tensors."""
+    """Return the memory that a request's tensors take, about."""
     if request.raw is not None:
         return sum(len(data) for data in request.raw)
-    return sum(tensor.nbytes for tensor in request.inputs.values())
+    return sum(answers.size_of(tensor) for tensor in request.inputs.values())
 
 
 def _copied(request: InferRequest, copy_id: str) -> InferRequest:

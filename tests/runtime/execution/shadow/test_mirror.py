@@ -317,7 +317,7 @@ async def test_streams_are_compared_response_by_response() -> None:
 
 
 async def test_more_responses_than_memory_allows_are_not_compared() -> None:
-    one = _Shadowed(limit=600)
+    one = _Shadowed(limit=1000)
     one.send("a")
     for _ in range(3):
         one.stable.answer(final=False)
@@ -327,6 +327,15 @@ async def test_more_responses_than_memory_allows_are_not_compared() -> None:
     assert (one.outcomes, one.statistics.obstacles[Obstacle.MEMORY]) == ({"uncompared": 1}, 1)
     assert sum(one.statistics.candidate.counts) == 1, "durations are measured all the same"
     assert one.is_over()
+
+
+async def test_strings_that_are_not_encoded_take_memory_too() -> None:
+    one = _Shadowed(limit=10_000)
+    one.send()
+    for version in (one.stable, one.candidate):
+        strings = np.full(1000, b"text", np.object_)
+        version.requests[0][1](InferResponse(outputs=[Tensor("Y", "BYTES", strings)]))
+    assert (one.outcomes, one.statistics.obstacles[Obstacle.MEMORY]) == ({"uncompared": 1}, 1)
 
 
 async def test_a_request_that_is_too_large_is_skipped() -> None:
