@@ -204,3 +204,14 @@ def test_an_ensemble_without_memory_for_both_revisions_keeps_serving_and_changes
     assert status.strategy == "ReplicaByReplica"
     assert "the steps have no effect, and version 2 is analyzed once it has all requests" in status.strategy_message
     assert [dict(server.loaded["e"].steps_of(2)) for server in cluster.servers.values()] == [{"m": 2}, {"m": 2}]
+
+
+def test_a_restarted_operator_goes_on_with_the_strategy_that_was_chosen() -> None:
+    started = rolling(1, 1, minReplicas=2)
+    new = model(2, 60, minReplicas=2)
+    started.until(new, Phase.STEPPING)
+    before = strategy(started)
+    started.cluster.forget()
+    started.tick(new, 20)
+    assert (started.state.phase, strategy(started)) == (Phase.STEPPING, before)
+    assert sorted(map(sorted, started.loaded())) == [[1], [2]]
