@@ -10,6 +10,7 @@ from tests.operator.controller.test_revisions import Process
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api import InferenceModelStatus
+from argosy.api.values.identity import PoolKey
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.planning.facts import CurrentServer, ServerReport
 from argosy.render.workloads import OUTCOME, ROLLOUT_REVISION, Images, LatestRevisions
@@ -90,6 +91,19 @@ async def test_a_stable_spec_is_retained_beyond_the_limit_of_earlier_revisions()
         changed = model(generation=version, version=version, rollout=STEPS, revisionHistoryLimit=1)
         await process.declare(changed)
     assert process.cluster.versions() == [5, 4, 1]
+
+
+async def test_a_member_takes_its_rollout_along_to_another_pool() -> None:
+    process = Process()
+    await begun(process)
+    before = status(process).rollout
+    assert before is not None
+    moved = model(generation=3, version=2, rollout=STEPS, poolRef={"name": "q"})
+    await process.declare(pool("q"), moved, key=PoolKey("n/q"))
+    after = status(process).rollout
+    assert after is not None
+    assert (after.number, after.stable, after.candidate) == (before.number, before.stable, before.candidate)
+    assert status(process).placement[0].version == 1
 
 
 async def test_servers_have_an_image_that_opens_both_revisions() -> None:
