@@ -29,3 +29,9 @@ def test_a_condition_holds(text: str, yes: tuple[float, ...], no: tuple[float, .
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no comparison"):
         ResultCondition.parse(text)
+
+
+def test_the_only_element_is_the_result_as_in_argo_rollouts() -> None:
+    assert ResultCondition.parse("result[0] >= 0.95 && result < 2") == ResultCondition.parse("result>=0.95&&result<2")
+    with pytest.raises(ValueError, match="is no comparison"):
+        ResultCondition.parse("result[1] > 0")

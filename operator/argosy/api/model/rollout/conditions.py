@@ -1,7 +1,7 @@
 """Conditions on the result of a query, such as `result < 0.01 && result >= 0`.
 
 A condition is one or more comparisons of `result` with a number, joined by `&&` or by `||`, without parentheses. `&&`
-binds more closely, as in PromQL's `and`.
+binds more closely, as in PromQL's `and`. `result[0]`, as Argo Rollouts' conditions have it, is `result`.
 """
 
 import math
@@ -22,7 +22,7 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "!=": operator.ne,
 }
 _COMPARISON = re.compile(
-    r"\s*result\s*(<=|>=|==|!=|<|>)\s*([-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*"
+    r"\s*result(?:\[0\])?\s*(<=|>=|==|!=|<|>)\s*([-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*"
 )
 
 
