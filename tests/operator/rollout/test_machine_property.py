@@ -59,6 +59,12 @@ class Rollouts(RuleBasedStateMachine):
         self.inputs = replace(self.inputs, declared=revision)
         self.step()
 
+    @rule(revision=_revisions)
+    def push_and_load(self, revision: Revision) -> None:
+        self.push(revision)
+        self.load()
+        self.step()
+
     @rule()
     def revert(self) -> None:
         if self.state.stable is not None:
@@ -180,7 +186,8 @@ class Rollouts(RuleBasedStateMachine):
         if retried and inputs.retry.partition("@")[0] == self.state.candidate.name:
             self.banned.discard(self.state.candidate.name)
         same = before.phase in PROVING and self.state.phase in _FORWARD and self.state.candidate == before.candidate
-        if same and inputs.paused and self.state.phase is not before.phase:
+        paused = inputs.paused or (self.spec is not None and self.spec.paused)
+        if same and paused and self.state.phase is not before.phase:
             assert self.state.message.startswith("promoted by hand")
 
     def settled(self, inputs: RolloutInputs) -> None:
@@ -205,6 +212,13 @@ class Rollouts(RuleBasedStateMachine):
     @invariant()
     def what_gets_requests_is_loaded(self) -> None:
         assert {version for version, weight in self.action.weights.items() if weight} <= self.action.keep
+
+    @invariant()
+    def both_revisions_are_loaded_while_one_is_proven(self) -> None:
+        if self.state.phase in PROVING:
+            assert self.state.candidate is not None
+            assert self.state.candidate.version in self.action.keep
+            assert self.state.stable is None or self.state.stable.version in self.action.keep
 
     @invariant()
     def some_ready_version_serves(self) -> None:
