@@ -79,6 +79,11 @@ class Changing:
         return int(config["instance_group"][0]["count"])
 
     @property
+    def own(self) -> Path:
+        """The configuration that the model's version has of its own."""
+        return self._folder / "models/m/1/argosy.pbtxt"
+
+    @property
     def full(self) -> Path:
         """While this file is there, nothing more can be loaded."""
         return self._folder / "full"
@@ -163,3 +168,14 @@ def test_an_instance_that_cannot_load_leaves_those_that_serve(changing: Changing
     changing.full.unlink()
     assert changing.change(CONFIG % 3)[0] == 200
     assert changing.served == 3
+
+
+def test_a_versions_own_configuration_is_read_by_argosy_alone(changing: Changing) -> None:
+    changing.own.write_text((CONFIG % 1).replace("size: 8", "size: 2"))
+    status, message = changing.change(CONFIG % 1)
+    assert status == 200, message
+    three = send(changing.server.http, infer("m", tensor("X", [3, 1], "FP32", [1.0, 2.0, 3.0])))
+    assert three["status"] == (400 if changing.server.name == "argosy" else 200)
+    changing.own.unlink()
+    assert changing.change(CONFIG % 1)[0] == 200
+    assert send(changing.server.http, infer("m", tensor("X", [3, 1], "FP32", [1.0, 2.0, 3.0])))["status"] == 200
