@@ -179,7 +179,7 @@ def conclude(decided: DecidedRound) -> Outcome:
             key: rendered_servers(
                 migration.steps,
                 migration.state.members,
-                snapshot.pool(key).repositories,
+                (*snapshot.pool(key).served, *snapshot.pool(key).repositories),
                 runtimes[key],
             )
             for key, migration in migrations.items()

@@ -5,12 +5,16 @@ from typing import Any
 
 import pytest
 from google.protobuf import text_format
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.operator.planning import declared
 from tests.operator.planning.declared import gpu_node, pool
 from tests.operator.planning.rolling import MODEL, Rolling, model
 from tests.operator.planning.simulated_cluster import POOL, Cluster
+from tests.properties import examples
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy.api import InferenceModel
 from argosy.planning.demand.members import Members
 from argosy.render.sizes import document_sizes
 from argosy.rollout.state import Phase
@@ -172,3 +176,43 @@ def test_nvidias_server_has_one_configuration_for_all_versions() -> None:
     cluster.settle([triton, plain(1, **OLD)])
     cluster.tick([triton, plain(2, **NEW)])
     assert [source.own for source in rendered(cluster).versions.values()] == [None, None]
+
+
+EVENTS = st.one_of(
+    st.tuples(st.just("push"), st.integers(1, 4)),
+    st.tuples(st.just("judge"), st.sampled_from([Outcome.SUCCESSFUL, Outcome.FAILED])),
+    st.tuples(st.just("wait"), st.integers(1, 40)),
+    st.tuples(st.just("replace"), st.just(0)),
+    st.tuples(st.just("forget"), st.just(0)),
+)
+
+
+def release(version: int, staged: bool) -> InferenceModel:
+    """Return a version, each of which takes batches of its own size."""
+    settings = {} if staged else {"rollout": {"strategy": "Auto"}}
+    return model(version, 5, maxBatchSize=version, **settings)
+
+
+@examples(25)
+@given(st.booleans(), st.lists(EVENTS, max_size=12))
+def test_whatever_happens_a_version_has_the_configuration_that_it_was_released_with(
+    staged: bool, events: list[tuple[str, Any]]
+) -> None:
+    rolling, member = Rolling(Cluster((gpu_node("a"),))), release(1, staged)
+    rolling.settle(member)
+    for event, value in events:
+        match event:
+            case "push":
+                member = release(value, staged)
+            case "judge" if staged:
+                rolling.judge(value)
+            case "replace":
+                rolling.cluster.restart("p-0")
+            case "forget":
+                rolling.cluster.forget()
+        for _ in range(value if event == "wait" else 2):
+            rolling.tick(member)
+            desired = rendered(rolling.cluster)
+            assert {v: effective(desired, v).max_batch_size for v in desired.versions} == {
+                v: v for v in desired.versions
+            }

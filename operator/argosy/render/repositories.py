@@ -43,10 +43,12 @@ def rendered_servers(
     loaded: Iterable[RenderedRepository],
     runtime: RuntimeName = RuntimeName.ARGOSY,
 ) -> tuple[RenderedServer, ...]:
-    """Return a pool's servers, of `runtime`, with their repositories. `loaded`: the present ones, parts of which are
-    retained.
+    """Return a pool's servers, of `runtime`, with their repositories. `loaded`: former and present ones, parts of which
+    are retained; of two of one server the last counts.
     """
-    texts = {repository.server: {model.declared_name: model for model in repository.models} for repository in loaded}
+    texts: dict[str, dict[str, RenderedModel]] = {}
+    for repository in loaded:
+        texts.setdefault(repository.server, {}).update({model.declared_name: model for model in repository.models})
     return tuple(_server(step, members, texts.get(step.plan.name, {}), runtime) for step in steps)
 
 

@@ -1,6 +1,6 @@
 """One model as a server's folder should hold it. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from argosy_agent.contract import RenderedModel
@@ -26,11 +26,18 @@ class Target:
         same_texts = self.model.texts == other.model.texts
         return same_name and same_texts and self.keys[version] == other.keys.get(version)
 
-    def without_newest(self) -> "Target":
-        """Return the target without its newest version.
+    def with_fewer_versions(self) -> "Iterator[Target]":
+        """Yield targets with fewer versions, to be tried in this order: without the newest ones, more and more, and
+        then each of these alone, since it may be an older one that does not load.
 
-        Its config may still name that version: servers leave out versions without a folder.
+        The config may still name the other versions: servers leave out versions without a folder.
         """
-        versions = sorted(self.model.versions)[:-1]
+        versions = sorted(self.model.versions)
+        for count in range(len(versions) - 1, 0, -1):
+            yield self._of(versions[:count])
+        for version in reversed(versions[1:]):
+            yield self._of([version])
+
+    def _of(self, versions: list[int]) -> "Target":
         model = replace(self.model, versions={version: self.model.versions[version] for version in versions})
         return Target(model, {version: self.keys[version] for version in versions})

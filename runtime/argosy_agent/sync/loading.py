@@ -56,10 +56,10 @@ class Loading:
         except StorageStoppedError:
             raise
         except (RefusedError, StorageError):
-            while name not in self._ledger.applied and len(target.model.versions) > 1:
-                target = target.without_newest()
-                with suppress(RefusedError, StorageError):
-                    await self._load(target, desired)
+            for fewer in target.with_fewer_versions():
+                if name not in self._ledger.applied:
+                    with suppress(RefusedError, StorageError):
+                        await self._load(fewer, desired)
             raise
 
     async def _load(self, target: Target, desired: Target | None) -> None:

@@ -79,3 +79,12 @@ async def test_what_fails_for_days_is_still_tried_once_a_minute(bench: Bench) ->
     for _ in range(2000):
         ledger.failed(ledger.targets["m"], "broken", FailureKind.LOAD, 0.0)
     assert ledger.failures["m"].retry_at == 60.0
+
+
+async def test_a_fresh_server_serves_the_newer_version_if_an_older_one_fails(bench: Bench) -> None:
+    older, newer = bench.source("a", "one", broken=True), bench.source("b", "two")
+    await bench.settle(bench.model("m", v1=older, v2=newer))
+    assert bench.fake.loaded == {"m": {2: "two"}}
+    assert bench.states() == {("m", 1): LoadState.UNAVAILABLE, ("m", 2): LoadState.READY}
+    await bench.settle(bench.model("m", v1=bench.source("a", "one"), v2=newer))
+    assert bench.fake.loaded == {"m": {1: "one", 2: "two"}}

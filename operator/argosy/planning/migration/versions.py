@@ -194,7 +194,8 @@ def _model(
         for version, spec in specs.items()
         if spec is not None
     }
-    return with_own_configs(target, observed.loaded_on(server.name).get(model.name), specified)
+    before = observed.loaded_on(server.name).get(model.name) or observed.served.get(server.name, {}).get(model.name)
+    return with_own_configs(target, before, specified)
 
 
 def _versions(

@@ -17,8 +17,8 @@ def with_own_configs(
 ) -> ModelRevision:
     """Return the next revision of a model, each of its versions as its spec configures it.
 
-    `loaded`: what the server has of it. `specified`: the keys of versions by their specs; a version of no such
-    spec stays as it is loaded.
+    `loaded`: what the server has of it, or had before it was replaced. `specified`: the keys of versions by their
+    specs; a version of no such spec stays as it is loaded.
     """
     own = {version: _own(target, loaded, version, specified.get(version)) for version in target.versions}
     if all(own[version] is source.own for version, source in target.versions.items()):

@@ -38,7 +38,9 @@ def _blocked(
     most: int,
 ) -> list[tuple[str, set[str]]]:
     now = {name: _loaded_bytes(revision) for name, revision in loaded.items()}
-    coming = {name: _declared_bytes(targets[name], members) for name in growing}
+    coming = {
+        name: max(_declared_bytes(targets[name], members), _more(name, loaded, targets, members)) for name in growing
+    }
     leaving = loaded.keys() - targets.keys() | {name for name in coming if coming[name] < now.get(name, 0)}
     free = most - sum(now.values())
     blocked: list[tuple[str, set[str]]] = []
@@ -61,6 +63,19 @@ def _loaded_bytes(revision: ModelRevision) -> int:
     return entry_bytes(
         revision.name, revision.name, revision.config_bytes, revision.versions, revision.step_names, len(revision.gpus)
     )
+
+
+def _more(
+    name: str, loaded: Mapping[str, ModelRevision], targets: Mapping[str, ModelRevision], members: Members
+) -> int:
+    """Return the bytes of a model of which a version stays as it is loaded, in a configuration of its own, and others
+    come; 0 of any other one. A spec that is not declared any more may have had a longer configuration.
+    """
+    target, here = targets[name], loaded.get(name)
+    if here is None or not any(source.own for source in target.versions.values()):
+        return 0
+    fresh = target.versions.keys() - here.versions.keys()
+    return _loaded_bytes(here) + members.sizes.get(name, NO_SIZE).further * max(1, len(fresh))
 
 
 def _declared_bytes(revision: ModelRevision, members: Members) -> int:
