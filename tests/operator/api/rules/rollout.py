@@ -48,9 +48,9 @@ ROLLOUT: list[Case] = [
         "set successCondition, failureCondition or both",
     ),
     (
-        {"rollout.analysis.queries.0.successCondition": "result[0] > 5"},
+        {"rollout.analysis.queries.0.successCondition": "result[1] > 5"},
         "spec.rollout.analysis.queries[0].successCondition",
-        "'result[0] > 5' is no comparison; write it as result < 0.01",
+        "'result[1] > 5' is no comparison; write it as result < 0.01",
     ),
     (
         {"rollout.analysis.queries.0.failureCondition": "result > 1e999"},
