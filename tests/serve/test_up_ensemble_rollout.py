@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.serve.up import Up
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)
 
 MEMBER = """
 apiVersion: argosy.dev/v1alpha1
@@ -39,7 +39,7 @@ spec:
   - {model: language, inputs: {X: tokens}, outputs: {Y: Y}}
   rollout:
     steps: [{traffic: 20%, pause: 1s}, {traffic: 50%, pause: 1s}]
-    analysis: {warmUp: 0s, latency: {p99: 50}, errorRate: {acceptable: 1%, unacceptable: 20%}}
+    analysis: {warmUp: 0s, latency: {p50: 50}, errorRate: {acceptable: 1%, unacceptable: 20%}}
 ---
 """
 MODEL = """

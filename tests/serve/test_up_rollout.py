@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.serve.up import Up
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)
 
 MANIFESTS = """
 apiVersion: argosy.dev/v1alpha1
@@ -29,7 +29,7 @@ spec:
   config: {{parameters: {{release: {{string_value: "{version}"}}}}}}
   rollout:
     steps: [{{traffic: 20%, pause: 1s}}, {{traffic: 50%, pause: 1s}}]
-    analysis: {{warmUp: 0s, latency: {{p99: 50}}, errorRate: {{acceptable: 1%, unacceptable: 20%}}}}
+    analysis: {{warmUp: 0s, latency: {{p50: 50}}, errorRate: {{acceptable: 1%, unacceptable: 20%}}}}
 """
 MODEL = """
 import json
@@ -191,7 +191,7 @@ spec:
   outputs: [{{name: Y, dataType: TYPE_FP32, dims: [1]}}]
   rollout:
     shadow: {{traffic: 100%, duration: 1s, maxDifferent: 50%, tolerances: [{{output: Y, absolute: 0.01}}]}}
-    analysis: {{warmUp: 0s, latency: {{p99: 50}}, errorRate: {{acceptable: 1%, unacceptable: 20%}}}}
+    analysis: {{warmUp: 0s, latency: {{p50: 50}}, errorRate: {{acceptable: 1%, unacceptable: 20%}}}}
 """
 SCORER = """
 import numpy as np

@@ -64,7 +64,7 @@ class Up:
         status: dict[str, Any] = next((resource.get("status", {}) for resource in named), {})
         return status
 
-    def until(self, what: str, condition: Callable[[], bool], patience_s: float = 60.0) -> None:
+    def until(self, what: str, condition: Callable[[], bool], patience_s: float = 180.0) -> None:
         """Wait for a condition; fails with the log."""
         end = time.monotonic() + patience_s
         while not condition():
