@@ -61,7 +61,8 @@ def _for_trial(context: Context, trial: Trial) -> tuple[str, str]:
 
 
 def _rolling_back(context: Context) -> str:
-    why = context.state.failed[0] if context.state.failed else None
+    candidate = context.state.candidate
+    why = context.state.failure_of(candidate) if candidate is not None else None
     because = f" ({why.reason}: {why.message})" if why is not None else ""
     if not context.inputs.stable_ready:
         return f"taken back{because}; it answers until the stable revision is loaded"

@@ -291,3 +291,10 @@ def test_a_spec_that_loses_its_steps_in_the_middle_promotes() -> None:
     assert state.phase is Phase.PROMOTING
     state, _ = advance(replace(STEPPING, step=7), spec(), READY)
     assert (state.phase, state.waiting) == (Phase.STEPPING, "Verdict")
+
+
+def test_a_candidate_that_is_taken_back_is_not_said_to_be_so_for_what_another_one_did() -> None:
+    other = FailedRevision(THREE, "LoadFailed", "no such file", NOW)
+    state = replace(STEPPING, phase=Phase.ROLLING_BACK, failed=(other,))
+    state, _ = advance(state, spec(), replace(READY, declared=ONE))
+    assert state.message == "taken back; it is being unloaded"
