@@ -50,8 +50,7 @@ def version_signals(
         read_until[server] = window.latest.at
         for key in (key for key in window.latest.models if key[0] in members):
             member = members[key[0]]
-            first = _first(window, key)  # earlier than the mark where the clock was set back
-            since = loaded[server, key] = min(first, marks.loaded.get((server, key), first))
+            since = loaded[server, key] = _since(window, key, marks.loaded.get((server, key), inf))
             begins, warm = marks.read_until.get(server, inf), since + analyzed[member]
             of_member = sums.setdefault(member, {})
             total = of_member.get(key[1], VersionSignals())
@@ -61,9 +60,17 @@ def version_signals(
     return sums, VersionMarks(read_until, loaded)
 
 
-def _first(window: ServerWindow, key: ModelKey) -> float:
-    """Return when the version was first read. If it was there from the first reading on, it may be older."""
-    return next(reading.at for reading in window.readings if key in reading.models)
+def _since(window: ServerWindow, key: ModelKey, mark: float) -> float:
+    """Return when the version was first read after its last load. If it was there from the first reading on, it may be
+    older, and `mark` is since when it is known to be there.
+    """
+    since = window.latest.at
+    for before, after in pairwise(reversed(window.readings)):
+        then, now = after.models.get(key), before.models.get(key)
+        if then is None or now is None or (then is not now and _restarted(then, now)):
+            return since
+        since = after.at
+    return min(since, mark)  # the former is earlier where the clock was set back
 
 
 def _increases(readings: Iterable[Exposed], key: ModelKey, begins: float, warm: float) -> Iterator[VersionSignals]:

@@ -118,6 +118,16 @@ def test_the_first_seconds_after_a_load_count_only_what_ends_a_rollout():
     assert source.read(reading(50, 8, failures={"BACKEND": 6, "OUT_OF_MEMORY": 1}, lost=2))[2].answered == 2
 
 
+def test_a_version_that_is_loaded_again_warms_up_again():
+    for absent in ([Exposed(100.0)], []):
+        source = Source(WARM_UP_S)
+        source.read(reading(0, 0)), source.read(reading(99, 500))
+        source.read(*absent, reading(101, 0))
+        assert source.read(reading(110, 5))[2].answered == 0
+        source.read(reading(102 + WARM_UP_S, 6))
+        assert source.read(reading(103 + WARM_UP_S, 8))[2].answered == 2
+
+
 def test_members_that_are_not_analyzed_are_not_read():
     source = Source()
     source.analyzed = {}
