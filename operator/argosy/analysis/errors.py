@@ -17,6 +17,7 @@ ERROR_RATE: Final = "errorRate"
 STABLE_FAILS: Final = "the stable revision fails as many requests"
 _MILLIONTHS, _THOUSANDTHS = 1e6, 1e3
 _HIGHEST = 1 - 1e-6
+_NOTHING: Final = VersionSignals()
 _REMARKABLE: Final = 1.5
 """The design effect from which on it is part of the message."""
 OUTCOMES: Final = {
@@ -38,14 +39,21 @@ def error_test(analysis: Analysis) -> RateTest:
     return RateTest(min(rates.acceptable / _MILLIONTHS, unacceptable / 2), unacceptable, confidence(analysis))
 
 
-def error_rate(analysis: Analysis, candidate: VersionSignals, stable: VersionSignals) -> Measurement:
-    """Return the measurement of the candidate's errors.
+def error_rate(
+    analysis: Analysis, recent: VersionSignals, stable: VersionSignals, restored: VersionSignals = _NOTHING
+) -> Measurement:
+    """Return the measurement of the candidate's errors: `recent` ones, and those `restored` from a status, of which it
+    is not known how many came together, so that they clear the candidate, and do not convict it.
 
     A candidate that would be convicted is inconclusive while the stable revision fails as many of its requests at the
     same time: then the cause is elsewhere, and to go back would not help.
     """
+    candidate = recent + restored
     test, failed, requests = error_test(analysis), candidate.failed, candidate.requests
     outcome = OUTCOMES[_decide(test, candidate)]
+    if outcome is Outcome.FAILED and restored.failed:
+        outcome = OUTCOMES[_decide(test, recent)]
+        outcome = outcome if outcome is Outcome.FAILED else Outcome.INCONCLUSIVE
     message = f"{failed:.0f} of {requests:.0f} requests failed{_together(candidate)}"
     if outcome is Outcome.FAILED and _stable_fails_too(test, candidate, stable):
         outcome = Outcome.INCONCLUSIVE

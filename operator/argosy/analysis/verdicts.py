@@ -58,7 +58,7 @@ def _measured(analysis: Analysis, evidence: Evidence, shadow: Shadow | None) -> 
     """Yield what follows from the servers' metrics."""
     candidate, stable, sure = evidence.of_candidate, evidence.of_stable, confidence(analysis)
     yield from immediate_failures(candidate, stable)
-    yield error_rate(analysis, evidence.counts, stable)
+    yield error_rate(analysis, candidate, stable, evidence.restored)
     if shadow is not None:
         yield from answers(shadow, evidence.shadow or ShadowSignals(), sure)
     limits, tolerance_s = analysis.latency, analysis.latency.tolerance / 1000

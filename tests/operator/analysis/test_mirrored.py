@@ -113,11 +113,23 @@ def test_the_share_that_may_differ_is_the_specs(limit: str, different: int, outc
 
 
 def test_failures_of_the_candidate_are_its_errors_whatever_the_reason() -> None:
-    result = judged(mirrored(equal=90, failures={"INVALID": 4, "TIMEOUT": 3, "ERROR": 3}))
+    evidence = BEGUN
+    for reason in ("INVALID", "TIMEOUT", "ERROR", "INVALID", "ERROR"):
+        evidence = evidence.add({2: mirrored(equal=19, failures={reason: 1})})
+    result = verdict(ANALYSIS, evidence, shadow=SHADOW)
     assert (result.outcome, result.reason) == (Outcome.FAILED, "ErrorRate")
-    assert measurement(result, "errorRate").message == "10 of 100 requests failed"
+    assert measurement(result, "errorRate").message == "5 of 100 requests failed"
     unloaded = judged(mirrored(equal=1000, failures={"OTHER": 10}))
     assert measurement(unloaded, "errorRate").message == "0 of 1000 requests failed"
+
+
+def test_copies_that_fail_as_one_batch_are_one_failure() -> None:
+    evidence = BEGUN
+    for failures in (*[{}] * 20, {"ERROR": 8.0}):
+        evidence = evidence.add({2: mirrored(equal=20, failures=failures)})
+    result = verdict(ANALYSIS, evidence, shadow=SHADOW)
+    assert measurement(result, "errorRate").outcome is Outcome.INCONCLUSIVE, measurement(result, "errorRate")
+    assert "8 of 428 requests failed (" in measurement(result, "errorRate").message
 
 
 def test_memory_that_runs_out_convicts_at_once() -> None:
@@ -129,6 +141,13 @@ def test_latencies_are_compared_on_the_same_requests() -> None:
     result = judged(mirrored(equal=2000, slower=5.0))
     assert measurement(result, "p99").outcome is Outcome.FAILED, measurement(result, "p99")
     assert result.reason == "P99"
+
+
+def test_copies_that_wait_for_a_batch_to_fill_are_not_slow() -> None:
+    """The stable version's batches fill at once, and those of the few copies only when their delay is over."""
+    waits = mirrored(equal=2000, slower=5.0)
+    assert measurement(judged(replace(waits, queue_delay_s=0.05)), "p99").outcome is Outcome.SUCCESSFUL
+    assert measurement(judged(replace(waits, queue_delay_s=0.001)), "p99").outcome is Outcome.FAILED
 
 
 def test_where_every_answer_is_drawn_at_random_errors_decide() -> None:

@@ -180,7 +180,30 @@ def test_an_operator_that_starts_again_in_the_middle_loses_no_conviction(before,
     assert continued.counts.failed == total(*before, *after).failed
     if reached.outcome is Outcome.FAILED:
         assert begun(again).verdict == reached
-        assert verdict(ANALYSIS, restored(again)).outcome is Outcome.FAILED
+        assert verdict(ANALYSIS, restored(again)).outcome is Outcome.INCONCLUSIVE
+
+
+def test_failures_before_a_restart_convict_nothing_since_they_may_have_come_together():
+    """Of a status it is not known that eight failures were those of one batch; further ones convict by themselves."""
+    before = BEGUN.add({2: total(*[answered(20).as_reading()] * 20, answered(20, 8).as_reading())})
+    state = from_status(to_status(replace(STEPPING, verdict=verdict(ANALYSIS, before))))
+    assert state is not None
+    again = restored(state)
+    for failed, outcome in ((0, Outcome.INCONCLUSIVE), (1, Outcome.FAILED)):
+        evidence = again
+        for _ in range(8):
+            evidence = evidence.add({2: answered(20, failed).as_reading()})
+        result = verdict(ANALYSIS, evidence)
+        assert (result.outcome, result.measurements[0].samples) == (outcome, 580)
+    clear = again.add({2: total(*[answered(200).as_reading()] * 20)})
+    assert verdict(ANALYSIS, clear).measurements[0].outcome is Outcome.SUCCESSFUL
+
+
+@pytest.mark.parametrize("readings_", [1, 2, 4])
+def test_failures_of_one_of_few_readings_count_as_one(readings_: int):
+    """One batch of 8 failed, and readings are half a minute apart."""
+    clear = [answered(200).as_reading()] * (readings_ - 1)
+    assert judged(total(*clear, answered(200, 8).as_reading())).outcome is not Outcome.FAILED
 
 
 def test_an_analysis_begins_without_requests_and_with_earlier_signals():

@@ -5,6 +5,7 @@ Rows are judged over all requests, by the share of those whose largest element h
 """
 
 from collections.abc import Iterator, Mapping
+from math import inf
 from typing import Final
 
 from argosy.analysis.errors import OUTCOMES
@@ -33,17 +34,21 @@ def as_requests(version: VersionSignals) -> VersionSignals:
         return version
     errors = max(0.0, shadow.failed - shadow.out_of_memory)
     failures = {Failure.OUT_OF_MEMORY: shadow.out_of_memory} if shadow.out_of_memory else {}
-    return version + VersionSignals(
+    mirrored = VersionSignals(
         answered=shadow.answered + errors, errors=errors, failures=failures, latency=shadow.candidate
     )
+    return version + mirrored.as_reading()
 
 
 def paired(candidate: VersionSignals) -> tuple[Baseline, ...]:
-    """Return the stable version's latency of the same requests as a baseline; empty before there are any."""
+    """Return the stable version's latency of the same requests as a baseline; empty before there are any.
+
+    They were part of all of its traffic, which fills its batches sooner than copies of some fill the candidate's.
+    """
     shadow = candidate.shadow
     if shadow is None or shadow.stable is None or not candidate.seconds:
         return ()
-    return (Baseline(candidate.requests / candidate.seconds, shadow.stable, candidate.queue_delay_s),)
+    return (Baseline(inf, shadow.stable, candidate.queue_delay_s),)
 
 
 def answers(shadow: Shadow, signals: ShadowSignals, confidence: float) -> Iterator[Measurement]:

@@ -14,6 +14,8 @@ ones, and the server the OTHER ones, as while a model is unloaded.
 """
 _FEWEST_READINGS = 2
 """Of which a variance follows."""
+_FEW_READINGS: Final = 5
+"""With fewer, the variance is uncertain, and the failures of one reading count as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +99,11 @@ class VersionSignals:
         It is more than 1 where requests fail together, as all of one batch do.
         """
         failed, requests = self.failed, self.requests
+        least = max(1.0, failed / self.readings) if 0 < self.readings < _FEW_READINGS else 1.0
         if self.readings < _FEWEST_READINGS or not 0 < failed < requests:
-            return 1.0
+            return least
         variance = (self.failed_squares - failed * failed / requests) / (self.readings - 1)
-        return max(1.0, variance / (failed / requests * (1 - failed / requests)))
+        return max(least, variance / (failed / requests * (1 - failed / requests)))
 
     def as_reading(self) -> "VersionSignals":
         """Return the signals as those of one reading, whose failures came together."""
