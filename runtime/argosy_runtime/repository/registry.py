@@ -26,7 +26,7 @@ from .preparing import Preparer
 from .records import ModelRecord, find_version
 from .retirement import Retirement
 from .serving.version import Destination, ServedVersion
-from .traffic.declared import DeclaredTraffic, declared_traffic, undeclared
+from .traffic.declared import DeclaredTraffic, declared_traffic, next_number, undeclared
 from .work import OwnedWork
 
 _log = logging.getLogger("argosy.repository")
@@ -122,8 +122,9 @@ class Registry:
         record = self._records.get(name)
         if record is None or not record.serves:
             raise invalid(f"cannot divide the requests of model '{name}': it is not loaded")
+        number = next_number()
         folder = await self._folder(name)
-        self._divide(folder, record.override if record.folder == folder else None, required=True)
+        self._divide(number, folder, record.override if record.folder == folder else None, required=True)
 
     async def unload(self, name: str, unload_dependents: bool) -> None:
         """Take a model out of service.
@@ -180,20 +181,22 @@ class Registry:
     async def _load(self, name: str, override: str | None, files: Mapping[str, bytes], purpose: _Purpose) -> None:
         if not layout.is_model_name(name):
             raise _unknown(name)
+        number = next_number()
         if not files:
-            await self._load_with_steps(await self._folder(name), override, purpose)
+            await self._load_with_steps(number, await self._folder(name), override, purpose)
             return
         try:
             path = await self._overrides.write(name, override, files)
         except OSError as error:
             raise internal(f"failed to load '{name}', cannot keep its files: {error}") from error
         try:
-            await self._load_with_steps(await asyncio.to_thread(layout.read_folder, path), override, purpose)
+            folder = await asyncio.to_thread(layout.read_folder, path)
+            await self._load_with_steps(number, folder, override, purpose)
         finally:
             self._overrides.release(path)
 
-    async def _load_with_steps(self, folder: ModelFolder, override: str | None, purpose: _Purpose) -> None:
-        declared = self._divide(folder, override)
+    async def _load_with_steps(self, number: int, folder: ModelFolder, override: str | None, purpose: _Purpose) -> None:
+        declared = self._divide(number, folder, override)
         outer = replace(purpose, within=purpose.within | {folder.name})
         for step in ensembles.steps_of(folder, override):
             if step not in outer.within and not self._is_loaded(step):
@@ -204,14 +207,16 @@ class Registry:
                         raise
         await self._load_folder(folder, override, purpose, declared)
 
-    def _divide(self, folder: ModelFolder, override: str | None, required: bool = False) -> DeclaredTraffic | None:
+    def _divide(
+        self, number: int, folder: ModelFolder, override: str | None, required: bool = False
+    ) -> DeclaredTraffic | None:
         """Divide a serving model's requests as its folder declares, before its load, which may take minutes.
 
         Return what it declares. Versions that this load is to bring lose their share until they are ready. Without a
         declaration the requests are divided as before until the load takes over: the latest version may be on its way
         out. Raises ServingError for a configuration that cannot be read, or has no division, where it is `required`.
         """
-        declared = declared_traffic(folder, override, required)
+        declared = declared_traffic(number, folder, override, required)
         record = self._records.get(folder.name)
         if record is not None and record.serves and declared is not None and declared.traffic is not None:
             record.declare(declared)
@@ -249,7 +254,7 @@ class Registry:
         self, folder: ModelFolder, override: str | None, purpose: _Purpose, declared: DeclaredTraffic | None = None
     ) -> None:
         record = self._records.setdefault(folder.name, ModelRecord(folder.name, comparisons=self._comparisons))
-        declared = declared or self._divide(folder, override)
+        declared = declared or self._divide(next_number(), folder, override)
         async with record.lock:
             if folder.declared_by:
                 if folder.declared_by in purpose.within and self._listed.owner(folder.name) == folder.name:

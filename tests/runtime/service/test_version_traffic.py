@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import threading
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from tests.runtime.service.conftest import CONFIG, ask, infer, single_response, states, value
@@ -12,6 +14,7 @@ from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.errors import ServingError
 from argosy_runtime.modelconfig import parse_text, to_json
 from argosy_runtime.modelconfig.parameters.traffic import PARAMETER
+from argosy_runtime.repository.folders import layout
 from argosy_runtime.repository.options import ControlMode
 from argosy_runtime.scheduling.traffic.split import Chosen
 
@@ -266,6 +269,30 @@ async def test_a_division_applies_while_a_load_of_the_model_runs(repository, ser
     await loading
     assert await versions_of(plane, 10) == {1: 10}
     assert [version for version, _ in plane.registry.records["m"].serving()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("begin", [DataPlane.divide, lambda plane, name: plane.load(name, None, {})])
+async def test_a_slow_read_of_former_weights_does_not_overrule_later_ones(repository, serve, monkeypatch, begin):
+    add(repository, {1: 50, 2: 50})
+    plane = await serve()
+    await plane.load("m", None, {})
+    read, was_read, go_on = layout.read_folder, threading.Event(), threading.Event()
+
+    def slow(path: Path, config_name: str = "") -> layout.ModelFolder:
+        folder = read(path, config_name)
+        was_read.set()
+        go_on.wait(30)
+        return folder
+
+    with monkeypatch.context() as slowed:
+        slowed.setattr(layout, "read_folder", slow)
+        former = asyncio.create_task(begin(plane, "m"))
+        await until(was_read.is_set)
+    divide(repository, {1: 100, 2: 0})
+    await plane.divide("m")
+    go_on.set()
+    await former
+    assert await versions_of(plane, 10) == {1: 10}
 
 
 async def test_requests_that_cannot_be_divided_are_an_error_with_its_reason(repository, serve):

@@ -25,17 +25,26 @@ NOTHING_DECLARED: Final = DeclaredTraffic(0, None)
 """The division of a model before its first load."""
 
 
+def next_number() -> int:
+    """Return the number of a declaration that is to be read now. Take it before the folder is read: a read that takes
+    longer than a later one then does not overrule what that found.
+    """
+    return next(_numbers)
+
+
 def undeclared() -> DeclaredTraffic:
     """Return that the requests are not divided, as of now."""
-    return DeclaredTraffic(next(_numbers), None)
+    return DeclaredTraffic(next_number(), None)
 
 
-def declared_traffic(folder: ModelFolder, override: str | None, required: bool = False) -> DeclaredTraffic | None:
-    """Return the division that a folder declares now. None where its configuration cannot be read: its load fails.
+def declared_traffic(
+    number: int, folder: ModelFolder, override: str | None, required: bool = False
+) -> DeclaredTraffic | None:
+    """Return the division that a folder declares. None where its configuration cannot be read: its load fails.
 
-    Where it is `required`, raises ServingError for such a configuration, and for one that declares none.
+    `number` was taken before the folder was read. Where the division is `required`, raises ServingError for such a
+    configuration, and for one that declares none.
     """
-    number = next(_numbers)
     # To parse thousands of configurations only to learn that they declare none takes seconds.
     if PARAMETER not in (override or folder.config_text or ""):
         if required:
