@@ -14,6 +14,8 @@ from .control import ControlError, Controls, UnreachableError
 from .ledger import Ledger
 
 LOG = logging.getLogger(__name__)
+UNKNOWN = ""
+"""The weights at a server where it is not known which it took over last: no weights, so that any are sent."""
 
 
 class Dividing:
@@ -21,7 +23,8 @@ class Dividing:
 
     def __init__(self, folder: RepositoryFolder, control: Controls, ledger: Ledger) -> None:
         self._folder, self._control, self._ledger = folder, control, ledger
-        self._sent: dict[str, str] = {}
+        # A former agent may have sent weights of which no load is on record.
+        self._sent = dict.fromkeys(ledger.applied, UNKNOWN)
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -55,6 +58,6 @@ class Dividing:
             await asyncio.to_thread(self._folder.divide, name)
             await self._control.divide(name)
         except UnreachableError:
-            self._sent.pop(name, None)  # the next round tries again
+            self._sent[name] = UNKNOWN  # it may have taken them over all the same; the next round tries again
         except (ControlError, OSError) as error:
             LOG.warning("the requests of %s are divided once it is loaded: %s", name, error)

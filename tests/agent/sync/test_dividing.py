@@ -14,7 +14,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_agent.contract import RenderedModel, RenderedRepository
 from argosy_agent.folder.traffic import traffic_of, with_traffic
-from argosy_agent.sync.control import RefusedError
+from argosy_agent.sync.control import RefusedError, SlowError
 
 
 def divided(model: RenderedModel, traffic: str) -> RenderedModel:
@@ -139,3 +139,47 @@ async def test_weights_do_not_wait_for_a_storage(bench: Bench, monkeypatch: pyte
     assert not aiming.done()
     answered.set()
     await aiming
+
+
+async def test_an_agent_that_starts_takes_back_weights_of_which_no_load_is_on_record(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = bench.model("m", v1=bench.source("a", "a"))
+    await bench.settle(divided(model, "former"))
+
+    async def silent(desired: RenderedRepository) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(bench.agent._keys, "look", silent)
+    aiming = asyncio.create_task(bench.agent.aim(RenderedRepository("server", (divided(model, "now"),))))
+    await until(lambda: bench.fake.traffic.get("m") == "now" and not bench.agent.busy)
+    aiming.cancel()
+    bench.agent = bench.new_agent()
+    await bench.settle(divided(model, "former"))
+    assert bench.fake.traffic["m"] == "former"
+
+
+async def test_weights_that_a_server_took_over_without_an_answer_in_time_are_taken_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = bench.model("m", v1=bench.source("a", "a"))
+    await bench.settle(divided(model, "former"))
+    divide, answering = bench.fake.divide, asyncio.Event()
+
+    async def slow(name: str) -> None:
+        await divide(name)
+        if not answering.is_set():
+            raise SlowError("no answer in time")
+
+    async def silent(desired: RenderedRepository) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(bench.fake, "divide", slow)
+    with monkeypatch.context() as storage:
+        storage.setattr(bench.agent._keys, "look", silent)
+        aiming = asyncio.create_task(bench.agent.aim(RenderedRepository("server", (divided(model, "now"),))))
+        await until(lambda: bench.fake.traffic.get("m") == "now" and not bench.agent.busy)
+        aiming.cancel()
+    answering.set()
+    await bench.settle(divided(model, "former"))
+    assert bench.fake.traffic["m"] == "former"
