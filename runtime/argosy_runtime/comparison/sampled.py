@@ -29,5 +29,5 @@ def _sampling(request: InferRequest, answers: AnswerFormat) -> Sampling | None:
             return read_sampling(request)
         tensor = request.inputs.get(answers.chat.sampling_parameters)
         return None if tensor is None else from_json(string_elements(tensor.array)[0])
-    except (ServingError, IndexError, msgspec.MsgspecError):
+    except (ServingError, IndexError, ValueError, OverflowError, msgspec.MsgspecError):
         return None

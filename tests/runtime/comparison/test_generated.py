@@ -134,3 +134,17 @@ def test_an_answer_is_drawn_at_random_unless_the_request_says_otherwise(
     assert is_sampled(_request(parameters), LANGUAGE) is sampled
     assert is_sampled(_request(parameters, "how"), PIPELINE) is sampled
     assert not is_sampled(_request(parameters), AnswerFormat(ModelConfig(name="plain")))
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        _text("temperature", "abc"),
+        _text("end_id", "abc"),
+        Tensor("end_id", "FP32", np.array([np.nan], np.float32)),
+        Tensor("top_k", "FP32", np.array([np.inf], np.float32)),
+    ],
+    ids=lambda tensor: f"{tensor.name} {tensor.datatype}",
+)
+def test_parameters_that_are_no_numbers_say_nothing_of_an_answer(tensor: Tensor) -> None:
+    assert is_sampled(InferRequest("llm", {tensor.name: tensor}), LANGUAGE)

@@ -93,14 +93,16 @@ class Mirror:
         statistics = shadow_statistics(candidate)
         size = size_of(request)
         obstacle = self._obstacle(stable, candidate, request)
-        if obstacle is None and not self._work.reserve(size):
+        if obstacle is None:
+            # Memory is reserved last: an error before would keep it forever.
+            is_random = is_sampled(request, self._comparison.answers)
+            copy = self._requests.copy(request)
+            if self._work.reserve(size):
+                return MirroredRequest(self._comparison, copy, size, statistics, is_random)
             obstacle = Obstacle.MEMORY
-        if obstacle is not None:
-            statistics.skipped(obstacle)
-            self._share.give_up(request)
-            return None
-        is_random = is_sampled(request, self._comparison.answers)
-        return MirroredRequest(self._comparison, self._requests.copy(request), size, statistics, is_random)
+        statistics.skipped(obstacle)
+        self._share.give_up(request)
+        return None
 
     def _obstacle(self, stable: ShadowedVersion, candidate: ShadowedVersion, request: InferRequest) -> Obstacle | None:
         """Return why a chosen request is not copied now."""

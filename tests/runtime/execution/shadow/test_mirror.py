@@ -13,6 +13,7 @@ from argosy_runtime.comparison.differences import DifferenceKind
 from argosy_runtime.errors import FailureReason, ServingError, cancelled, internal, invalid
 from argosy_runtime.execution.shadow.comparing import ComparisonWork
 from argosy_runtime.execution.shadow.mirror import Mirror
+from argosy_runtime.execution.shadow.requests import ShadowRequests
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, RequestTemplate, Submission, Tensor
 from argosy_runtime.modelconfig.parameters.traffic import OutputTolerance, Shadow
 from argosy_runtime.telemetry.shadow.statistics import MOST_EXAMPLES, Obstacle, ShadowOutcome, ShadowStatistics
@@ -435,3 +436,18 @@ async def test_every_chosen_request_has_exactly_one_outcome() -> None:
         one.candidate.answer(at=at)
     assert sum(one.statistics.outcomes.values()) == 10
     assert one.statistics.outcomes[ShadowOutcome.SKIPPED] == 8
+
+
+async def test_a_request_that_cannot_be_copied_is_answered_and_keeps_no_memory(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_self: ShadowRequests, _request: InferRequest) -> InferRequest:
+        raise ValueError("not to be copied")
+
+    one = _Shadowed()
+    with monkeypatch.context() as failing, caplog.at_level(logging.CRITICAL, "argosy.shadow"):
+        failing.setattr(ShadowRequests, "copy", fail)
+        one.send()
+    one.stable.answer()
+    assert len(one.responses) == 1
+    assert one.is_over()
