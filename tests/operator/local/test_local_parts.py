@@ -117,7 +117,7 @@ def test_columns_are_detected_by_their_paths() -> None:
     assert definition is DEFINITIONS[0]
     assert definition_of("pods") is None
     lines = list(table(definition, [document], wide=False, now=datetime(2026, 1, 1, 0, 5, tzinfo=UTC)))
-    assert lines[1].split() == ["m", "True", "<none>", "p", "<none>", "0", *["<none>"] * 6, "5m"]
+    assert lines[1].split() == ["m", "True", "<none>", "p", "<none>", "<none>", "0", *["<none>"] * 6, "5m"]
 
 
 @pytest.mark.parametrize(
