@@ -18,6 +18,8 @@ max_batch_size: 4
 input [ { name: "X" data_type: TYPE_INT32 dims: [ 1 ] } ]
 output [ { name: "Y" data_type: TYPE_INT32 dims: [ 1 ] } ]
 dynamic_batching { max_queue_delay_microseconds: 1000 }
+version_policy { all {} }
+parameters { key: "version_traffic" value { string_value: '{"weights": {"1": 1000000}}' } }
 """
 MODEL = """
 import triton_python_backend_utils as pb_utils
@@ -33,7 +35,7 @@ ABSENT = re.compile(
     # what is not there on a processor, without a response cache, of a model that answers once
     r"nv_gpu_|gpu_utilization|gpu_memory|nv_cache_|cache_hits|vllm:|token|kv_cache|prefix_cache|preemptions|engine_waiting|between_responses"
     # a day's history; failures, of which there are none; the operator, and an activator
-    r"|p99_baseline|failure.*> 0|argosy_(?:scaling|bottleneck|ensemble_step|reconcile|activator)_?"
+    r"|p99_baseline|failure.*> 0|argosy_(?:scaling|bottleneck|ensemble_step|reconcile|activator|rollout)_?"
 )
 RECORDED = [rule["record"] for rule in RECORDS]
 
