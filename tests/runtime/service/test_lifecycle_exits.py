@@ -16,8 +16,9 @@ from tritonclient.grpc import service_pb2_grpc
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.frontends.grpc import listener as grpc_frontend
 from argosy_runtime.frontends.http import app as http_frontend
-from argosy_runtime.repository import ensembles, preparing
+from argosy_runtime.repository import ensembles
 from argosy_runtime.repository.options import ControlMode
+from argosy_runtime.repository.preparing import preparer
 from argosy_runtime.repository.serving.served import ServedModel
 
 
@@ -159,7 +160,7 @@ async def test_a_disk_that_fails_while_a_configuration_is_completed(repository, 
     def fail(*args: object) -> bool:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(preparing, "_needs_completion", fail)
+    monkeypatch.setattr(preparer, "_needs_completion", fail)
     with pytest.raises(ServingError, match="Input/output error"):
         await plane.load("m", None, {})
     assert "Input/output error" in await reason(plane, "m")
