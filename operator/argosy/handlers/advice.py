@@ -27,8 +27,8 @@ def rollout_advice(member: Resource, before: Resource | None = None) -> list[str
 def _gap(member: Member, rollout: Rollout) -> Iterator[str]:
     if rollout.strategy is Strategy.RECREATE and member.spec.fewest_replicas == 1:
         yield (
-            "spec.rollout.strategy: Recreate unloads the only replica before its successor is loaded, and no request "
-            "is answered meanwhile; set minReplicas to 2, or Auto"
+            "spec.rollout.strategy: Recreate unloads the only replica before its successor is loaded; until then "
+            "requests fail, or wait where the pool has an activator; set minReplicas to 2, or Auto"
         )
 
 

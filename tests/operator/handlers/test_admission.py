@@ -91,6 +91,11 @@ def test_what_a_rollout_will_do_is_a_warning_beforehand(
     assert advice(model(**spec), model(**spec)) == [], "the spec stays as it is"
 
 
+def test_the_warning_of_a_gap_says_what_becomes_of_requests_with_and_without_an_activator() -> None:
+    (warning,) = advice(model(rollout={"strategy": "Recreate"}), None)
+    assert "until then requests fail, or wait where the pool has an activator" in warning
+
+
 @pytest.mark.parametrize(
     ("spec", "before"),
     [
