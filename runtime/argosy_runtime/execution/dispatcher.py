@@ -14,6 +14,7 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .clock import Clock, Timer
 from .instance_group import InstanceGroup, NewInstance
+from .open_requests import OpenRequests
 from .warm_up import WarmUp
 
 _log = logging.getLogger("argosy.execution")
@@ -52,10 +53,7 @@ class Dispatcher:
         self._timer_at = 0
         self._delivering = False
         self._closing = False
-        # Copies for a shadow are owed to no client, and nothing waits for them.
-        self._owed = 0
-        self._shadows = 0
-        self._drained: asyncio.Future[None] | None = None
+        self._open = OpenRequests(statistics)
 
     async def start(self, warm_up: Sequence[Sequence[InferRequest]] = (), warm_up_timeout: float = 600.0) -> None:
         """Load every instance and run the batches of `warm_up` on it. Raises ServingError where that fails.
@@ -96,7 +94,7 @@ class Dispatcher:
     @property
     def running(self) -> int:
         """Number of requests at instances, copies for a shadow not among them."""
-        return self._owed - self._statistics.pending
+        return self._open.running
 
     @property
     def instances(self) -> list[str]:
@@ -108,10 +106,7 @@ class Dispatcher:
         now = self._clock.now()
         queued = QueuedRequest(request, now, size, key, deliver, self)
         refusal = self._unready() if self._closing or self._group.lost is not None else self._scheduler.submit(queued)
-        if request.is_shadow:
-            self._shadows += 1
-        else:
-            self._owed += 1
+        self._open.opened(queued)
         if refusal is not None:
             self._fail(queued, refusal)
             return queued
@@ -131,37 +126,31 @@ class Dispatcher:
         if queued.run is not None:
             queued.run.cancel(queued.index)
         elif self._scheduler.cancel(queued):
-            self._left_queue(queued)
+            self._open.left_queue([queued])
             self._fail(queued, _cancelled(queued))
 
     @property
     def owes(self) -> bool:
         """True while a request of a client waits for its last response."""
-        return self._owed > 0
+        return self._open.owed > 0
 
     @property
     def has_open_requests(self) -> bool:
         """True while any request is not over, copies for a shadow among them."""
-        return self._owed > 0 or self._shadows > 0
+        return self._open.owed > 0 or self._open.mirrored > 0
 
     async def drained(self) -> None:
         """Wait until every request has its last response."""
-        if self._owed:
-            await asyncio.shield(self._draining())
-
-    def _draining(self) -> "asyncio.Future[None]":
-        """Return a future that is done once all requests are answered. All waiters share it, so it must be shielded."""
-        if self._drained is None or self._drained.done():
-            self._drained = asyncio.get_running_loop().create_future()
-        return self._drained
+        if self._open.owed:
+            await asyncio.shield(self._open.draining())
 
     async def close(self, grace: float) -> None:
         """Answer the accepted requests for at most `grace` seconds, then release the instances."""
         self._closing = True
         end = self._clock.now() + round(grace * 1e9)
-        if self._owed:
-            drained = asyncio.shield(self._draining())
-            timer = self._clock.call_at(end, self._stop_draining)
+        if self._open.owed:
+            drained = asyncio.shield(self._open.draining())
+            timer = self._clock.call_at(end, self._open.stop_draining)
             try:
                 await drained
             finally:
@@ -170,10 +159,6 @@ class Dispatcher:
         if self._timer is not None:
             self._timer.cancel()
         await self._group.stop(max(end - self._clock.now(), _LAST_WORDS_NS) / 1e9)
-
-    def _stop_draining(self) -> None:
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
 
     def instance_added(self, number: int) -> None:
         self._queue_up(number)
@@ -274,7 +259,7 @@ class Dispatcher:
         if decision.wake_at is not None:
             self._set_timer(decision.wake_at)
         for refusal in decision.refused:
-            self._left_queue(refusal.queued)
+            self._open.left_queue([refusal.queued])
             self._fail(refusal.queued, refusal.why)
 
     def _set_timer(self, wake_at: int) -> None:
@@ -292,11 +277,7 @@ class Dispatcher:
 
     def _dispatch(self, batch: Batch, now: int) -> None:
         requests = batch.requests
-        if self._shadows:
-            for queued in requests:
-                self._left_queue(queued)
-        else:
-            self._statistics.left_queue(len(requests))
+        self._open.left_queue(requests)
         self._statistics.instance_taken(now)
         instance = self._group.instance(batch.instance)
         listener = _Running(self, batch.instance, requests)
@@ -329,12 +310,7 @@ class Dispatcher:
         queued.run = (
             None  # The run refers back to this request: without the cycle the tensors are freed with their last reader.
         )
-        if queued.request.is_shadow:
-            self._shadows -= 1
-            return
-        self._owed -= 1
-        if not self._owed and self._drained is not None:
-            self._stop_draining()
+        self._open.over(queued)
 
     def _deliver(self, queued: QueuedRequest, response: InferResponse) -> None:
         response.model_name = self._name
@@ -352,12 +328,8 @@ class Dispatcher:
     def refuse_waiting(self, error: ServingError) -> None:
         """Answer the requests in the queue with an error: no instance will run them."""
         for queued in self._scheduler.drain():
-            self._left_queue(queued)
+            self._open.left_queue([queued])
             self._fail(queued, error)
-
-    def _left_queue(self, queued: QueuedRequest) -> None:
-        if not queued.request.is_shadow:
-            self._statistics.left_queue(1)
 
 
 class _Running:
