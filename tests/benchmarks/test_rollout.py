@@ -45,7 +45,7 @@ def test_the_best_test_needs_247_requests() -> None:
 
 @pytest.mark.parametrize("load", ["middle", "full"])
 @pytest.mark.parametrize(("candidate", "phase"), [("same", "Promoted"), ("failing", "Held"), ("slow", "Held")])
-def test_versions_end_as_they_deserve(candidate: str, phase: str, load: str) -> None:
+def test_good_versions_are_promoted_and_bad_ones_held(candidate: str, phase: str, load: str) -> None:
     assert load in LOADS
     assert [Trial(candidate, load, seed).run().phase for seed in range(3)] == [phase] * 3
 

@@ -165,7 +165,7 @@ class RolloutState:
 
     @property
     def analysis(self) -> str:
-        """The name of the present analysis: rollout and step. Evidence begins afresh when it changes; empty if none."""
+        """The name of the present analysis: rollout and step. Evidence begins from zero when it changes; "" if none."""
         if self.candidate is None or self.phase not in PROVING:
             return ""
         step = self.phase.lower() if self.phase in (Phase.LOADING, Phase.SHADOWING) else str(self.step)

@@ -31,7 +31,7 @@ SpecsByRevision = Mapping[str, Member]
 @dataclass(frozen=True, slots=True)
 class RolloutMemory:
     """What is known of a member's rollout before a round: its `state`, the specs of its `revisions`, and the `weights`
-    that servers were last told, by version. `last`: the revision that was acted upon before there was a rollout.
+    that servers were last sent, by version. `last`: the revision that was acted upon before there was a rollout.
     `former_failures`: messages of failures of other files with the candidate's version, which it did not cause.
     """
 

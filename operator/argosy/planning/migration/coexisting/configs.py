@@ -2,7 +2,7 @@
 
 A version is served by the spec that it was released with. The folder's configuration is that of the spec that is acted
 upon; a version of another spec has its own. So no version is loaded again because another one comes, is promoted or
-leaves: one that was loaded with a configuration of its own keeps it, be it the same as the folder's by now.
+leaves: one that was loaded with a configuration of its own keeps it, even if the folder's is the same by now.
 """
 
 from collections.abc import Mapping
