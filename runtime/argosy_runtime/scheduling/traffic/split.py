@@ -67,6 +67,7 @@ class TrafficSplit:
 
         `takes`: it takes the request now; `answers`: it will, maybe after a restart. The share of a version that does
         not take requests goes to the others, the highest weight first; to those without a weight if no other answers.
+        Requests of the stable version wait for its restart: no candidate gets more than its share for that.
         """
         if request.sequence_id:
             chosen, version = Chosen.SEQUENCE, self._of_sequence(request, takes, answers)
@@ -84,10 +85,11 @@ class TrafficSplit:
         return version
 
     def _instead(self, takes: Answers, answers: Answers) -> int:
-        """Return the version of the highest weight that takes requests, else one that will answer them, else NONE.
-
-        Those without a weight are the last: they are not proven, or were taken back.
+        """Return the stable version if it will answer, else the version of the highest weight that takes requests, else
+        one that will answer them, else NONE. Those without a weight are the last: they are not proven, or taken back.
         """
+        if answers(self.traffic.stable):
+            return self.traffic.stable
         weights = self.traffic.weights
         weighted = [version for version in self.order if weights[version]]
         unweighted = [version for version in self.order if not weights[version]]

@@ -56,6 +56,15 @@ def test_a_version_that_is_being_restarted_is_spared_unless_no_other_answers():
     assert {choose(split, request(), down=(1,), restarts=(2,)) for _ in range(10)} == {2}
 
 
+def test_a_candidate_keeps_to_its_share_while_the_stable_version_is_being_restarted():
+    split = TrafficSplit("m", VersionTraffic({1: 940_000, 2: 50_000, 3: 10_000}))
+    chosen = Counter(choose(split, request(), restarts=(1,)) for _ in range(100))
+    assert chosen == {1: 94, 2: 5, 3: 1}
+    chosen = Counter(choose(split, request(), restarts=(1, 3)) for _ in range(100))
+    assert chosen == {1: 95, 2: 5}
+    assert {choose(split, request(), down=(1,)) for _ in range(10)} == {2}
+
+
 def test_a_version_without_a_weight_gets_no_request_for_a_mere_restart_of_the_others():
     split = TrafficSplit("m", VersionTraffic({1: MILLIONTHS, 2: 0}))
     assert {choose(split, request(), restarts=(1,)) for _ in range(10)} == {1}
@@ -66,7 +75,9 @@ def test_a_sequence_waits_for_its_version_to_be_restarted():
     split = TrafficSplit("m", VersionTraffic({1: 1, 2: MILLIONTHS - 1}))
     assert choose(split, request("s", start=True)) == 2
     assert choose(split, request("s"), restarts=(2,)) == 2
-    assert choose(split, request("t", start=True), restarts=(2,)) == 1
+    assert choose(split, request("t", start=True), restarts=(2,)) == 2
+    split.follow(VersionTraffic({1: MILLIONTHS - 1, 2: 1}))
+    assert choose(split, request("u", start=True), restarts=(1,)) == 1
 
 
 def test_at_weight_zero_not_one_more_request_comes():
