@@ -123,7 +123,7 @@ def test_failures_of_the_candidate_are_its_errors_whatever_the_reason() -> None:
     assert measurement(unloaded, "errorRate").message == "0 of 1000 requests failed"
 
 
-def test_copies_that_fail_as_one_batch_are_one_failure() -> None:
+def test_mirrored_requests_that_fail_as_one_batch_are_one_failure() -> None:
     evidence = BEGUN
     for failures in (*[{}] * 20, {"ERROR": 8.0}):
         evidence = evidence.add({2: mirrored(equal=20, failures=failures)})
@@ -143,7 +143,7 @@ def test_latencies_are_compared_on_the_same_requests() -> None:
     assert result.reason == "P99"
 
 
-def test_copies_that_wait_for_a_batch_to_fill_are_not_slow() -> None:
+def test_mirrored_requests_that_wait_for_a_batch_to_fill_are_not_slow() -> None:
     """The stable version's batches fill at once, and those of the few copies only when their delay is over."""
     waits = mirrored(equal=2000, slower=5.0)
     assert measurement(judged(replace(waits, queue_delay_s=0.05)), "p99").outcome is Outcome.SUCCESSFUL

@@ -293,7 +293,7 @@ def test_a_spec_that_loses_its_steps_in_the_middle_promotes() -> None:
     assert (state.phase, state.waiting) == (Phase.STEPPING, "Verdict")
 
 
-def test_a_candidate_that_is_taken_back_is_not_said_to_be_so_for_what_another_one_did() -> None:
+def test_a_candidate_that_is_taken_back_is_not_reported_so_for_another_ones_faults() -> None:
     other = FailedRevision(THREE, "LoadFailed", "no such file", NOW)
     state = replace(STEPPING, phase=Phase.ROLLING_BACK, failed=(other,))
     state, _ = advance(state, spec(), replace(READY, declared=ONE))
