@@ -60,9 +60,16 @@ def comparable(rate: float, baselines: Iterable[Baseline]) -> Baseline | None:
 
 
 def percentile(
-    name: str, limit: DurationLimit, confidence: float, candidate: VersionSignals, baselines: Sequence[Baseline]
+    name: str,
+    limit: DurationLimit,
+    confidence: float,
+    candidate: VersionSignals,
+    baselines: Sequence[Baseline],
+    present: Baseline | None = None,
 ) -> Measurement:
-    """Return the measurement of a percentile."""
+    """Return the measurement of a percentile. `present`: the stable revision at the same time, if it has requests,
+    whatever its traffic: an earlier baseline alone does not convict, as requests of another hour may be others.
+    """
     share, own = SHARES[name], baseline(candidate)
     text, test = limit.text, _TEST.format(confidence)
     if own is None or own.latency.readings < _FEWEST_READINGS:
@@ -79,6 +86,8 @@ def percentile(
         return Measurement(name, value, text, samples, test, None, None, why)
     stable = reference.latency.histogram.quantile(share)
     decided, why = _decide(share, limit, confidence, own, reference)
+    if decided is Outcome.FAILED and present is not None and reference is not present:
+        decided, why = _at_present(share, limit, own, present)
     message = f"{_text(value)}, {_text(stable)} of the stable revision at {_traffic(own, reference)} traffic{why}"
     return Measurement(name, value, text, samples, test, decided, stable, message)
 
@@ -96,7 +105,7 @@ def _decide(
 ) -> tuple[Outcome | None, str]:
     """Return what the durations above the limit prove, and a remark."""
     low, high = _interval(share, confidence, reference.latency)
-    allowance = 0.0 if reference.rate <= own.rate * _EQUAL else own.queue_delay_s
+    allowance = _allowance(own, reference)
     bounds = own.latency.histogram.bounds
     certain = bisect_left(bounds, limit.of(high) + allowance) if high < inf else len(bounds) - 1
     possible = bisect_right(bounds, limit.of(low) + allowance) - 1
@@ -111,6 +120,20 @@ def _decide(
     if possible >= 0 and test.decide(*_independent(own.latency, possible)) is Decision.ACCEPTABLE:
         return Outcome.SUCCESSFUL, ""
     return OUTCOMES[Decision.OPEN], ""
+
+
+def _allowance(own: Baseline, reference: Baseline) -> float:
+    """Return the seconds that the candidate may wait in addition for its batches, with less traffic."""
+    return 0.0 if reference.rate <= own.rate * _EQUAL else own.queue_delay_s
+
+
+def _at_present(share: float, limit: DurationLimit, own: Baseline, present: Baseline) -> tuple[Outcome, str]:
+    """Return whether a candidate that is convicted by an earlier baseline is slow at the same time, too."""
+    here, there = (one.latency.histogram.quantile(share) for one in (own, present))
+    enough = present.latency.readings >= _FEWEST_READINGS
+    if enough and there is not None and (here is None or here > limit.of(there) + _allowance(own, present)):
+        return Outcome.FAILED, ""
+    return Outcome.INCONCLUSIVE, f", before; at present it takes {_text(there)}, so that requests may be others"
 
 
 def _interval(share: float, confidence: float, latency: Durations) -> tuple[float, float]:

@@ -64,13 +64,13 @@ def _measured(analysis: Analysis, evidence: Evidence, shadow: Shadow | None) -> 
     limits, tolerance_s = analysis.latency, analysis.latency.tolerance / 1000
     if limits.service_time is not None:
         yield service_time(DurationLimit(limits.service_time, tolerance_s), sure, candidate, stable, evidence.earlier)
-    baselines = [*evidence.baselines, *([one] if (one := baseline(stable)) is not None else [])]
-    if shadow is not None:
-        baselines = [*paired(candidate)] or baselines
+    present, copies = baseline(stable), paired(candidate) if shadow is not None else ()
+    baselines = copies or (*evidence.baselines, *([present] if present is not None else []))
     for name in SHARES:
         limit = getattr(limits, name)
         if limit is not None:
-            yield percentile(name, DurationLimit(limit, tolerance_s), sure, candidate, baselines)
+            allowed = DurationLimit(limit, tolerance_s)
+            yield percentile(name, allowed, sure, candidate, baselines, None if copies else present)
     share = queue_share(candidate, stable)
     if share is not None:
         yield share

@@ -60,6 +60,23 @@ def test_a_candidate_with_more_traffic_is_not_compared() -> None:
     assert measure(read(1, 400, 3.0), read(2, 20), read(3, 400)).outcome is Outcome.FAILED
 
 
+def test_a_baseline_of_another_hour_alone_does_not_convict() -> None:
+    """By night the stable version had as few requests as the candidate has by day, and shorter ones."""
+    by_night, candidate = baseline(read(1, 50)), read(2, 50, 3.0)
+    assert by_night is not None
+
+    def judged(present: VersionSignals) -> Measurement:
+        at_present = baseline(present)
+        assert at_present is not None
+        return percentile("p99", DurationLimit(LIMIT), CONFIDENCE, candidate, [by_night, at_present], at_present)
+
+    as_slow = judged(read(3, 400, 3.0))
+    assert as_slow.outcome is Outcome.INCONCLUSIVE
+    assert "at present it takes" in as_slow.message
+    assert judged(read(3, 400, 3.0, readings=2)).outcome is Outcome.INCONCLUSIVE
+    assert judged(read(3, 400)).outcome is Outcome.FAILED
+
+
 def test_too_few_requests_prove_nothing() -> None:
     assert measure(read(1, readings=2), read(2)).outcome is Outcome.INCONCLUSIVE
     assert measure(read(1), read(2, readings=2)).outcome is Outcome.INCONCLUSIVE
