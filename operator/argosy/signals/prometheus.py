@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from math import inf
 
 from argosy.autoscaling.metrics.pool_signals import pool_signals
 from argosy.autoscaling.metrics.signals import PoolSignals
@@ -65,7 +66,7 @@ class PrometheusSource:
         clock = now.timestamp()
 
         def understood() -> tuple[dict[str, ServerWindow], PoolSignals, VersionMarks]:
-            windows = _with(retained, came)
+            windows = extended(retained, came)
             versions, marks = version_signals(pool.serves, windows, pool.analyzed, self._marks)
             return windows, replace(pool_signals(pool.serves, windows, clock, now), versions=versions), marks
 
@@ -169,12 +170,19 @@ def _why_nothing(ask: Ask, namespace: str) -> str:
     return f"{missing}, but of {models} models with other labels; let it set namespace and pod, as a PodMonitor does"
 
 
-def _with(windows: Mapping[str, ServerWindow], exposed: Mapping[str, Sequence[Exposed]]) -> dict[str, ServerWindow]:
-    """Add the readings, oldest first; Prometheus's clock may have been set back, so the newest counts."""
+def extended(windows: Mapping[str, ServerWindow], exposed: Mapping[str, Sequence[Exposed]]) -> dict[str, ServerWindow]:
+    """Add the readings, oldest first; Prometheus's clock may have been set back, so the newest counts.
+
+    All that came since the question before are in the window, so that none is trimmed before it is counted.
+    """
     updated = dict(windows)
     for server, readings_ in exposed.items():
+        window = windows.get(server, ServerWindow())
+        counted = window.latest.at if window.readings else inf
         for reading in readings_:
-            updated[server] = updated.get(server, ServerWindow()).after(reading)
+            window = window.after(reading, counted)
+        if window.readings:
+            updated[server] = window
     return updated
 
 

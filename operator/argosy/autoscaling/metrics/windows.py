@@ -70,13 +70,17 @@ class ServerWindow:
         """The newest reading."""
         return self.readings[-1]
 
-    def after(self, reading: Exposed) -> "ServerWindow":
-        """Return the window with a reading added. An older reading is dropped; after a gap a new window begins."""
+    def after(self, reading: Exposed, keep: float = inf) -> "ServerWindow":
+        """Return the window with a reading added. An older reading is dropped; after a gap a new window begins.
+
+        Readings from the time `keep` on stay, however old: of several that come at once, each has yet to be counted.
+        """
         if not self.readings or abs(reading.at - self.latest.at) > GAP_S:
             return ServerWindow((reading,))
         if reading.at <= self.latest.at:
             return self
-        oldest = max((i for i, old in enumerate(self.readings) if old.at <= reading.at - WINDOW_S), default=0)
+        begins = min(reading.at - WINDOW_S, keep)
+        oldest = max((i for i, old in enumerate(self.readings) if old.at <= begins), default=0)
         return ServerWindow((*self.readings[oldest:], _shared(reading, self.latest)))
 
     def is_fresh(self, clock: float) -> bool:

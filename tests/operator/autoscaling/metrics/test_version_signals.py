@@ -16,7 +16,8 @@ from argosy.autoscaling.metrics.histograms import Histogram
 from argosy.autoscaling.metrics.names import Failure
 from argosy.autoscaling.metrics.version_counts import OWN_FAILURES, Executions, VersionSignals
 from argosy.autoscaling.metrics.versions import VersionMarks, version_signals
-from argosy.autoscaling.metrics.windows import GAP_S, Exposed, ServerWindow
+from argosy.autoscaling.metrics.windows import GAP_S, WINDOW_S, Exposed, ServerWindow
+from argosy.signals.prometheus import extended
 from argosy.signals.samples import Sample, exposed
 
 SERVES = {"a": {"m": "model"}, "b": {"m": "model"}}
@@ -126,6 +127,17 @@ def test_a_version_that_is_loaded_again_warms_up_again():
         assert source.read(reading(110, 5))[2].answered == 0
         source.read(reading(102 + WARM_UP_S, 6))
         assert source.read(reading(103 + WARM_UP_S, 8))[2].answered == 2
+
+
+def test_samples_that_come_at_once_after_a_slow_prometheus_are_all_counted():
+    windows = extended({}, {"a": [reading(0, 0)]})
+    sums, marks = version_signals(SERVES, windows, {"model": 0.0}, VersionMarks())
+    windows = extended(windows, {"a": [reading(at, at) for at in range(1, 100)]})
+    sums, marks = version_signals(SERVES, windows, {"model": 0.0}, marks)
+    assert sums["model"][2].answered == 99
+    windows = extended(windows, {"a": [reading(100, 103)]})
+    assert len(windows["a"].readings) == WINDOW_S + 1
+    assert version_signals(SERVES, windows, {"model": 0.0}, marks)[0]["model"][2].answered == 4
 
 
 def test_members_that_are_not_analyzed_are_not_read():
