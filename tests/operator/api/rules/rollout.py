@@ -43,6 +43,11 @@ ROLLOUT: list[Case] = [
     ),
     ({"rollout.analysis.latency.p99": 0}, "spec.rollout.analysis.latency.p99", "more than 0"),
     (
+        {"rollout.analysis.latency": {"serviceTime": 1, "tolerance": "0s"}},
+        "spec.rollout.analysis.latency.serviceTime",
+        "must be more than 1 where tolerance is 0s, such as 1.1; found 1",
+    ),
+    (
         {"rollout.analysis.queries.0.successCondition": ...},
         "spec.rollout.analysis.queries[0]",
         "set successCondition, failureCondition or both",

@@ -72,6 +72,17 @@ def _some_limit(latency: "LatencyRatios") -> Iterator[Fault]:
         yield Fault("set one or more of serviceTime, p50, p95 and p99, such as serviceTime: 1.5")
 
 
+def _decidable(latency: "LatencyRatios") -> Iterator[Fault]:
+    """Yield an error for each limit that is not above the stable revision's own duration, which no test decides."""
+    if latency.tolerance:
+        return
+    for name in _LIMITS:
+        ratio = getattr(latency, name)
+        if ratio is not None and ratio <= 1:
+            field = "serviceTime" if name == "service_time" else name
+            yield Fault(f"must be more than 1 where tolerance is 0s, such as 1.1; found {ratio:g}", (field,))
+
+
 class LatencyRatios(ApiModel):
     """The largest ratios of the candidate's durations to those of the stable revision."""
 
@@ -102,6 +113,7 @@ class LatencyRatios(ApiModel):
             cel="has(self.serviceTime) || has(self.p50) || has(self.p95) || has(self.p99)",
             says="set serviceTime or one or more percentiles, such as p99",
         ),
+        Rule((*_LIMITS, "tolerance"), _decidable),
     )
 
 
