@@ -136,6 +136,15 @@ def test_shares_by_replicas_are_reported() -> None:
     assert message.endswith("so steps of 10%, 50% have 25%, 50% (1, 2 of 4 replicas)")
 
 
+def test_a_version_that_cannot_be_mirrored_is_not_promoted_without_a_verdict() -> None:
+    spec = {"minReplicas": 4, "rollout": {"shadow": {"traffic": "10%"}}}
+    started, new = rolling(1, 1, 1, 1, **spec), model(2, 60, **spec)
+    started.until(new, Phase.STEPPING)
+    started.tick(new, rounds=120)
+    assert (started.state.phase, started.loaded().count({2})) == (Phase.STEPPING, 1)
+    assert strategy(started)[1].endswith("a step of 10% has 25% (1 of 4 replicas)")
+
+
 def test_a_bad_version_on_one_of_several_replicas_is_replaced_there() -> None:
     spec = {"minReplicas": 2}
     started = rolling(1, 1, **spec)

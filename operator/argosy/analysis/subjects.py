@@ -69,10 +69,10 @@ def _least(rollout: Rollout | None, state: RolloutState) -> int:
     if rollout is None:
         return 0
     least = None
-    if state.phase is Phase.SHADOWING and rollout.shadow is not None:
-        least = rollout.shadow.min_requests
-    elif state.phase is Phase.STEPPING and state.step < len(rollout.steps):
+    if state.phase is Phase.STEPPING and state.step < len(rollout.steps):
         least = rollout.steps[state.step].min_requests
+    elif rollout.shadow is not None and (state.phase is Phase.SHADOWING or not rollout.steps):
+        least = rollout.shadow.min_requests  # of mirroring, or of the step in its place
     return least or rollout.analysis.min_requests or 0
 
 

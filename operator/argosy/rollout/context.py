@@ -46,12 +46,23 @@ class Context:
         steps = tuple(
             Trial(step.traffic * _MILLIONTHS, _span(step.pause), step.min_requests or least) for step in self.spec.steps
         )
-        if self.divisible:
-            return steps
         if not steps and self.spec.shadow is None:
             return ()
+        if self.divisible:
+            return steps or self._unmirrored
         duration = max((step.duration for step in steps), default=_span(PAUSE_MS))
         return (Trial(ALL_TRAFFIC, duration, max((step.min_requests for step in steps), default=least)),)
+
+    @property
+    def _unmirrored(self) -> tuple[Trial, ...]:
+        """The one step that proves a candidate which is only to be mirrored, where no server has both revisions, or
+        once a step has begun: there is no way back from it to mirroring.
+        """
+        shadow = self.spec.shadow if self.spec is not None else None
+        if shadow is None or (self.inputs.together and self.state.phase is not Phase.STEPPING):
+            return ()
+        least = shadow.min_requests or self.analysis.min_requests or 0
+        return (Trial(shadow.traffic * _MILLIONTHS, _span(shadow.duration), least),)
 
     @property
     def shadow(self) -> Trial | None:
@@ -218,11 +229,16 @@ class Context:
             return False
         if self.outcome is Outcome.SUCCESSFUL and self.inputs.requests >= trial.min_requests:
             return True
-        return self.is_overdue() and self.analysis.on_inconclusive is OnInconclusive.PROMOTE
+        return self._timed_out and self.analysis.on_inconclusive is OnInconclusive.PROMOTE
 
-    def is_overdue(self) -> bool:
+    @property
+    def _timed_out(self) -> bool:
         """Return whether the step's timeout has passed."""
         return not self.stopped and self.trial is not None and self.elapsed >= self.timeout
+
+    def is_overdue(self) -> bool:
+        """Return whether the step's timeout has passed, and the candidate did not pass its analysis."""
+        return self._timed_out and self.outcome is not Outcome.SUCCESSFUL
 
     def is_to_go_back(self) -> bool:
         """Return whether there was no verdict in time, and the rollout is to go back."""

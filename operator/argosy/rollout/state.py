@@ -78,7 +78,8 @@ _WAITS: Mapping[Waiting, str] = {
     Waiting.LOADED: "the candidate is not ready on every server that is to have it",
     Waiting.PAUSED: "`spec.rollout.paused` or the annotation `argosy.dev/pause`; the step's clock stands still",
     Waiting.DURATION: "the step has not lasted as long as `pause`, or `shadow.duration`, says",
-    Waiting.REQUESTS: "the candidate has not answered `minRequests` requests",
+    Waiting.REQUESTS: "the candidate passes its analysis, and has not answered `minRequests` requests. It waits for "
+    "them after `analysis.timeout`, too, unless `onInconclusive` is `Promote`",
     Waiting.VERDICT: "there are not enough measurements for a verdict, or they cannot be read",
     Waiting.INCONCLUSIVE: "there was no verdict within `analysis.timeout`, and `onInconclusive` is `Hold`: promote or "
     "undo the candidate, or wait for a verdict",

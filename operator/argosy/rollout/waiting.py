@@ -56,7 +56,7 @@ def _for_trial(context: Context, trial: Trial) -> tuple[str, str]:
     if context.outcome is None or not context.outcome.passes:
         return Waiting.VERDICT, f"there is no verdict yet{reported}"
     if context.inputs.requests < trial.min_requests:
-        return Waiting.REQUESTS, f"it must answer {trial.min_requests} requests"
+        return Waiting.REQUESTS, f"it has answered {context.inputs.requests} of {trial.min_requests} requests"
     return Waiting.DURATION, f"the step lasts {format_duration(round(trial.duration.total_seconds() * 1000))}"
 
 

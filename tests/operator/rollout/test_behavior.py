@@ -153,6 +153,22 @@ def test_a_timeout_without_a_verdict_is_what_the_spec_says(
         assert (by_hand.phase, action.weights) == (Phase.PROMOTING, {1: 0, 2: 1_000_000})
 
 
+@pytest.mark.parametrize("choice", ["Hold", "Rollback", "Promote"])
+def test_a_candidate_that_passes_waits_for_its_requests_after_the_timeout_unless_that_promotes(choice: str) -> None:
+    rollout = spec(analysis={"timeout": "10m", "onInconclusive": choice, "minRequests": 500})
+    few = replace(READY, verdict=GOOD, requests=499)
+    state, _ = later(STEPPING, 9, rollout, few)
+    assert (state.waiting, state.message) == ("Requests", "it has answered 499 of 500 requests")
+    state, _ = later(state, 2, rollout, replace(few, now=NOW + 9 * MINUTE))
+    if choice == "Promote":
+        assert state.step == 1
+        return
+    assert (state.phase, state.step, state.waiting) == (Phase.STEPPING, 0, "Requests")
+    assert state.message == "it has answered 499 of 500 requests"
+    state, _ = advance(state, rollout, replace(few, now=NOW + 12 * MINUTE, requests=500))
+    assert state.step == 1
+
+
 def test_a_second_push_replaces_the_candidate_and_the_first_gets_nothing_more() -> None:
     state, action = advance(STEPPING, spec(), replace(READY, declared=THREE))
     assert (state.phase, state.candidate, state.number) == (Phase.LOADING, THREE, 2)
@@ -248,6 +264,25 @@ def test_servers_with_a_single_revision_divide_requests_as_replicas() -> None:
     assert 0 < action.weights[2] < 1_000_000
     state, action = advance(loading, spec(), replace(apart, split=False))
     assert (action.keep, action.weights) == ({2}, {1: 0, 2: 1_000_000})
+
+
+def test_a_candidate_that_cannot_be_mirrored_is_proven_by_a_step_of_that_share() -> None:
+    loading, shadow = replace(STEPPING, phase=Phase.LOADING), Rollout.model_validate({"shadow": {"traffic": "10%"}})
+    apart = replace(READY, together=False, by_replicas=True)
+    state, action = advance(loading, shadow, apart)
+    assert (state.phase, action.weights) == (Phase.STEPPING, {1: 900_000, 2: 100_000})
+    state, _ = later(state, 9, shadow, replace(apart, verdict=Verdict(Outcome.SUCCESSFUL, state.analysis)))
+    assert state.phase is Phase.STEPPING, "it lasts as long as mirroring would"
+    state, _ = advance(state, shadow, replace(apart, now=NOW + 10 * MINUTE))
+    assert state.phase is Phase.PROMOTING
+
+
+def test_steps_that_are_replaced_by_mirroring_in_the_middle_promote_nothing_without_a_verdict() -> None:
+    mirrored = Rollout.model_validate({"shadow": {"traffic": "10%", "duration": "5m"}})
+    state, action = later(STEPPING, 9, mirrored)
+    assert (state.phase, state.waiting, action.weights) == (Phase.STEPPING, "Verdict", {1: 900_000, 2: 100_000})
+    state, _ = advance(state, mirrored, replace(READY, now=NOW + 10 * MINUTE, verdict=GOOD))
+    assert state.phase is Phase.PROMOTING
 
 
 def test_a_revision_with_the_stable_version_number_replaces_it() -> None:

@@ -67,12 +67,11 @@ class MemberRollout:
         """The candidate's share of the servers, in thousandths, where they have one revision each: while it loads, that
         of its first step.
         """
-        state, settings = self.state, self.settings
+        state = self.state
         if state.candidate is None or state.phase not in PROVING:
             return 0
-        steps = settings.steps if settings is not None else ()
         if state.phase is Phase.LOADING:
-            return steps[0].traffic if steps else _ALL
+            return _first_share(self.settings)
         return self.action.weights.get(state.candidate.version, 0) * _ALL // ALL_TRAFFIC
 
     @property
@@ -140,6 +139,15 @@ class MemberRollout:
     @property
     def _policy(self) -> VersionPolicy | None:
         return self.stable.spec.version_policy if isinstance(self.stable, InferenceModel) else None
+
+
+def _first_share(settings: Rollout | None) -> int:
+    """Return the share of the first step, or that of mirroring, which one step has where no server has both revisions;
+    all without either.
+    """
+    if settings is not None and settings.steps:
+        return settings.steps[0].traffic
+    return settings.shadow.traffic if settings is not None and settings.shadow is not None else _ALL
 
 
 def _versions(member: Member | None) -> tuple[int, ...]:

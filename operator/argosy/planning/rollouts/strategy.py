@@ -58,9 +58,9 @@ class RolloutFacts:
     """What a strategy is chosen by.
 
     `replicas`: the member's servers. `free_gpus`: one more replica of the candidate finds GPUs that are free. `queues`:
-    an activator queues requests that no server answers. `steps`: the traffic of each step, in thousandths;
-    `by_replicas`: without both revisions on a server, replicas divide it. `candidate` and `stable`: the revisions, in
-    words.
+    an activator queues requests that no server answers. `steps`: the traffic of each step, in thousandths; `mirrored`:
+    that of mirroring before them, 0 without; `by_replicas`: without both revisions on a server, replicas divide it.
+    `candidate` and `stable`: the revisions, in words.
     """
 
     requested: Strategy
@@ -68,9 +68,15 @@ class RolloutFacts:
     free_gpus: bool = False
     queues: bool = False
     steps: tuple[int, ...] = ()
+    mirrored: int = 0
     by_replicas: bool = True
     candidate: str = "the new revision"
     stable: str = "the former one"
+
+    @property
+    def shares(self) -> tuple[int, ...]:
+        """The traffic of each step where no server has both revisions: one step takes the place of mirroring alone."""
+        return self.steps or ((self.mirrored,) if self.mirrored else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +168,7 @@ def _recreate(facts: RolloutFacts, why: str) -> ChosenStrategy:
     else:
         queued = "the activator queues requests" if facts.queues else "requests fail"
         alone = f"; every request is then for {facts.candidate}, at the first step too" if facts.steps else ""
-        gap = f"from then until {facts.candidate} is loaded no replica serves, and {queued}{alone}"
+        gap = f"from then until {facts.candidate} is loaded no replica serves, and {queued}{alone}{_unmirrored(facts)}"
     message = f"{why}: {facts.stable} is unloaded before {facts.candidate} is loaded; {gap}"
     return ChosenStrategy(RolloutStrategy.RECREATE, message, max(1, replicas))
 
@@ -180,7 +186,13 @@ def _waits(why: str, facts: RolloutFacts) -> ChosenStrategy:
 
 
 def _by_replicas(facts: RolloutFacts, replicas: int) -> str:
-    if facts.steps and not facts.by_replicas:
-        return f"; the steps have no effect, and {facts.candidate} is analyzed once it has all requests"
-    words = shares_in_words(facts.steps, replicas)
-    return f"; requests are split as replicas are, so {words}" if words else ""
+    unmirrored = _unmirrored(facts)
+    if facts.shares and not facts.by_replicas:
+        ineffective = "the steps have no effect, and " if facts.steps else ""
+        return f"{unmirrored}; {ineffective}{facts.candidate} is analyzed once it has all requests"
+    words = shares_in_words(facts.shares, replicas)
+    return f"{unmirrored}; requests are split as replicas are, so {words}" if words else ""
+
+
+def _unmirrored(facts: RolloutFacts) -> str:
+    return "; requests are not mirrored, which takes both on one server" if facts.mirrored else ""

@@ -18,7 +18,7 @@ SILENT = replace(OTHER, reached=False)
 
 
 def facts(
-    *replicas: ReplicaCapacity, requested: Strategy = Strategy.AUTO, **more: bool | tuple[int, ...]
+    *replicas: ReplicaCapacity, requested: Strategy = Strategy.AUTO, **more: int | tuple[int, ...]
 ) -> RolloutFacts:
     return RolloutFacts(requested, replicas, candidate="version 2", stable="version 1", **more)  # type: ignore[arg-type]
 
@@ -95,6 +95,23 @@ def test_servers_that_have_both_revisions_split_requests_themselves() -> None:
     assert (chosen.replicas, chosen.further_replicas) == (0, 0)
     assert chosen.strategy is not None
     assert chosen.strategy.serves_both
+
+
+def test_requests_that_are_not_mirrored_are_reported_beforehand() -> None:
+    unmirrored = "; requests are not mirrored, which takes both on one server"
+    alone = choose_strategy(facts(SHORT, OTHER, mirrored=100))
+    assert alone.message.endswith(
+        f"{unmirrored}; requests are split as replicas are, so a step of 10% has 50% (1 of 2 replicas)"
+    )
+    stepped = choose_strategy(facts(SHORT, OTHER, mirrored=100, steps=(250,)))
+    assert stepped.message.endswith(
+        f"{unmirrored}; requests are split as replicas are, so a step of 25% has 50% (1 of 2 replicas)"
+    )
+    of_ensembles = choose_strategy(facts(SHORT, OTHER, mirrored=100, by_replicas=False))
+    assert of_ensembles.message.endswith(f"{unmirrored}; version 2 is analyzed once it has all requests")
+    recreated = choose_strategy(facts(SHORT, requested=Strategy.RECREATE, mirrored=100))
+    assert recreated.message.endswith(unmirrored)
+    assert "mirrored" not in choose_strategy(facts(FITS, mirrored=100)).message
 
 
 def test_without_steps_no_share_is_reported() -> None:

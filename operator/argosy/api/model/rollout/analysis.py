@@ -229,7 +229,8 @@ class Analysis(ApiModel):
         default=None,
         ge=1,
         le=2**31 - 1,
-        description="Requests that it must have answered at each step. Default: as many as the tests need.",
+        description="Requests that it must have answered at each step. One that passes waits for them after timeout, "
+        "too, unless onInconclusive is Promote. Default: as many as the tests need.",
     )
     timeout: PositiveDuration = Field(
         default=TIMEOUT_MS,

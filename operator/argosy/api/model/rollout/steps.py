@@ -14,7 +14,8 @@ REQUESTS: Any = Field(
     default=None,
     ge=1,
     le=2**31 - 1,
-    description="Requests that the candidate must have answered before it goes on. Default: analysis.minRequests.",
+    description="Requests that the candidate must have answered before it goes on. One that passes its analysis waits "
+    "for them after analysis.timeout, too, unless onInconclusive is Promote. Default: analysis.minRequests.",
 )
 
 
