@@ -7,8 +7,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from argosy.api.model.rollout.analysis import OnInconclusive
 from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.rolloutstatus import RolloutStatus
+from argosy.rollout import clock
 from argosy.rollout.clock import READING
 from argosy.rollout.machine import advance
 from argosy.rollout.state import (
@@ -35,6 +37,8 @@ SPECS = [
     Rollout.model_validate({"steps": _STEPS, "analysis": {"onInconclusive": "Rollback"}}),
     Rollout.model_validate({"steps": _STEPS, "paused": True}),
 ]
+PLACEMENTS = [(True, False), (False, True), (False, False)]
+"""Both revisions on a server; each on some servers; the candidate in place of the stable one."""
 _revisions, _specs = st.sampled_from(REVISIONS), st.sampled_from(SPECS)
 _names = st.sampled_from(["", *(revision.name for revision in REVISIONS), "r2@1", "r2@2", "unknown"])
 _FORWARD = [Phase.LOADING, Phase.SHADOWING, Phase.STEPPING, Phase.PROMOTING, Phase.PROMOTED]
@@ -49,7 +53,7 @@ class Rollouts(RuleBasedStateMachine):
         self.inputs = RolloutInputs(REVISIONS[0], datetime(2026, 1, 1, tzinfo=UTC))
         self.ready: set[int] = set()
         self.banned: set[str] = set()
-        self.served = False
+        self.lost: set[int] = set()
         self.state, self.action = advance(None, spec, self.inputs)
 
     # What happens to it.
@@ -96,6 +100,12 @@ class Rollouts(RuleBasedStateMachine):
         self.inputs = replace(self.inputs, split=split)
         self.step()
 
+    @rule(placement=st.sampled_from(PLACEMENTS))
+    def fit(self, placement: tuple[bool, bool]) -> None:
+        together, by_replicas = placement
+        self.inputs = replace(self.inputs, together=together, by_replicas=by_replicas)
+        self.step()
+
     @rule(reason=st.sampled_from([None, FailureFact("NoRoom", "0 of 1 GPUs are free"), FailureFact("NodeLost")]))
     def obstruct(self, reason: FailureFact | None) -> None:
         self.inputs = replace(self.inputs, unrelated=reason)
@@ -113,11 +123,27 @@ class Rollouts(RuleBasedStateMachine):
 
     @rule()
     def load(self) -> None:
-        """Load and unload what servers are to."""
-        if self.action.keep & self.ready or not self.ready:
+        """Unload what is not to be kept, and then load what is, each in a round of its own."""
+        self.unload()
+        for version in sorted(self.action.keep):
+            self.load_one(version)
+
+    @rule()
+    def unload(self) -> None:
+        """Unload what is not to be kept, once something that is to be kept is ready."""
+        if self.action.keep & self.ready:
+            stable = self.state.stable
+            if stable is not None and stable.version in self.ready - self.action.keep:
+                self.lost.add(stable.version)  # the candidate takes its place
             self.ready &= self.action.keep
-        self.ready |= self.action.keep
-        self.served = True
+        self.step()
+
+    @rule(version=st.sampled_from([1, 2, 3, 4]))
+    def load_one(self, version: int) -> None:
+        """Load a version that is to be kept; loads of others come later, or fail."""
+        if version in self.action.keep:
+            self.ready.add(version)
+            self.lost.discard(version)
         self.step()
 
     @rule()
@@ -131,8 +157,9 @@ class Rollouts(RuleBasedStateMachine):
     @rule(version=st.sampled_from([1, 2, 3, 4]))
     def crash(self, version: int) -> None:
         """Lose a version for a while; the last one that is ready stays."""
-        if self.ready - {version}:
+        if version in self.ready and self.ready - {version}:
             self.ready.discard(version)
+            self.lost.add(version)
         self.step()
 
     @precondition(lambda self: self.state.candidate is not None)
@@ -170,7 +197,10 @@ class Rollouts(RuleBasedStateMachine):
             stable_ready=before.stable is None or before.stable.version in self.ready,
             **facts,
         )
-        self.state, self.action = advance(before, self.spec, inputs)
+        former = replace(before, waiting="Before") if before.under_way else before
+        self.state, self.action = advance(former, self.spec, inputs)
+        assert self.state.waiting != "Before", "each round says what it waits for"
+        self.proven(before, inputs)
         self.settled(inputs)
         self.remember(before, inputs)
 
@@ -189,6 +219,31 @@ class Rollouts(RuleBasedStateMachine):
         paused = inputs.paused or (self.spec is not None and self.spec.paused)
         if same and paused and self.state.phase is not before.phase:
             assert self.state.message.startswith("promoted by hand")
+
+    def proven(self, before: RolloutState, inputs: RolloutInputs) -> None:
+        """Check that a candidate is promoted for a reason."""
+        if self.state.phase is Phase.PROMOTED and before.phase is not Phase.PROMOTED:
+            assert before.phase is Phase.PROMOTING
+        if self.state.phase is not Phase.PROMOTING or before.phase is Phase.PROMOTING:
+            return
+        verdict, analyzed = self.state.verdict, self.spec is not None and bool(self.spec.steps or self.spec.shadow)
+        passed = verdict is not None and verdict.outcome.passes and verdict.analysis == before.analysis
+        replaced = before.stable.version == before.candidate.version  # by what has the same version
+        assert (
+            not analyzed
+            or replaced
+            or (passed and before.phase is not Phase.LOADING)
+            or self.state.message.startswith("promoted by hand")
+            or self.timed_out(before, inputs)
+        )
+
+    def timed_out(self, before: RolloutState, inputs: RolloutInputs) -> bool:
+        """Return whether the timeout of a step that is promoted then has passed."""
+        analysis = self.spec.analysis
+        elapsed = clock.elapsed(clock.read(before, inputs.now, stopped=False), inputs.now)
+        proving = before.phase in (Phase.SHADOWING, Phase.STEPPING)
+        promotes = analysis.on_inconclusive is OnInconclusive.PROMOTE
+        return proving and promotes and elapsed >= timedelta(milliseconds=analysis.timeout)
 
     def settled(self, inputs: RolloutInputs) -> None:
         """Check that the machine comes to rest with unchanged inputs, and says what it waits for."""
@@ -218,12 +273,16 @@ class Rollouts(RuleBasedStateMachine):
         if self.state.phase in PROVING:
             assert self.state.candidate is not None
             assert self.state.candidate.version in self.action.keep
-            assert self.state.stable is None or self.state.stable.version in self.action.keep
+            both = self.inputs.together or (self.inputs.split and self.inputs.by_replicas)
+            assert not both or self.state.stable is None or self.state.stable.version in self.action.keep
 
     @invariant()
     def some_ready_version_serves(self) -> None:
-        if self.served:
-            assert self.ready
+        """Servers answer with a version that has a weight, or with one of weight 0 while none of these is ready; if all
+        of them were lost, with what else is loaded.
+        """
+        if self.state.stable is not None:
+            assert self.action.weights.keys() & (self.ready | self.lost)
 
     @invariant()
     def no_revision_that_failed_returns(self) -> None:
@@ -241,9 +300,12 @@ class Rollouts(RuleBasedStateMachine):
 
     @invariant()
     def a_candidate_gets_no_more_than_its_step(self) -> None:
-        if self.state.phase is Phase.STEPPING and self.spec is not None and self.inputs.split and self.spec.steps:
-            most = max(step.traffic for step in self.spec.steps) * 1000
-            assert self.action.weights[self.state.candidate.version] <= most
+        divides = self.inputs.split and (self.inputs.together or self.inputs.by_replicas)
+        if self.state.phase is Phase.STEPPING and self.spec is not None and divides:
+            mirrored = (self.spec.shadow.traffic,) if self.spec.shadow is not None else ()
+            shares = tuple(step.traffic for step in self.spec.steps) or mirrored
+            if shares:
+                assert self.action.weights[self.state.candidate.version] <= max(shares) * 1000
 
     @invariant()
     def what_is_recorded_is_bounded(self) -> None:
