@@ -92,8 +92,8 @@ class LoadedRevisions:
         return pins_of
 
     def is_ready(self, name: str, version: int) -> bool:
-        """Return whether some server answers with this version. One that cannot fetch another version reports all of the
-        model's as former ones, and answers all the same.
+        """Return whether some server answers with this version. One that cannot fetch another version reports all of
+        the model's as former ones, and answers all the same.
         """
         entries = [entry for report in self._serving(name) for entry in _of(report, name) if entry.version == version]
         return any(entry.lasts or entry.former for entry in entries)
