@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from tests.operator.planning.declared import pool
 from tests.operator.status.rounds import (
     condition_of,
@@ -16,8 +17,13 @@ from tests.operator.status.rounds import (
     report,
 )
 
-from argosy.status.findings.unsupported import unused_model_settings
+from argosy.cli.rollout.member import Member
+from argosy.planning.rollouts.member import is_staged
+from argosy.status.findings.unsupported import unused_ensemble_settings, unused_model_settings
 from argosy.status.statuses import statuses
+
+UNPROVEN = {"analysis": {"confidence": "99%"}, "sticky": [{"header": "x-user"}], "paused": True}
+"""A rollout that says how a version is proven, and proves none."""
 
 
 def test_every_setting_without_effect_is_named() -> None:
@@ -63,6 +69,25 @@ def test_a_rollout_has_no_effect_on_a_model_with_variants() -> None:
         with_variants = declared.spec.model_copy(update={"variants": variants})
         unused = unused_model_settings(declared.model_copy(update={"spec": with_variants}), pool())
         assert ("spec.rollout" in unused) is reported
+
+
+def test_what_says_how_a_version_is_proven_is_reported_where_none_is() -> None:
+    of_model = unused_model_settings(model("m", rollout=UNPROVEN), pool())
+    of_ensemble = unused_ensemble_settings(ensemble("e", {"model": "m"}, rollout=UNPROVEN), pool())
+    for field in UNPROVEN:
+        assert f"spec.rollout.{field}: " in of_model
+        assert f"spec.rollout.{field}: " in of_ensemble
+    for used in ({**UNPROVEN, "shadow": {"traffic": "10%"}}, {**UNPROVEN, "steps": [{"traffic": "10%"}]}):
+        assert unused_model_settings(model("m", rollout=used), pool()) == ""
+    stored_defaults = {"analysis": {"confidence": "95%"}, "sticky": [], "paused": False, "strategy": "Surge"}
+    assert unused_model_settings(model("m", rollout=stored_defaults), pool()) == ""
+
+
+@pytest.mark.parametrize("rollout", [{}, {"steps": [{"traffic": "10%"}]}, {"shadow": {"traffic": "10%"}}, UNPROVEN])
+def test_commands_and_the_operator_agree_on_what_is_proven(rollout: dict[str, Any]) -> None:
+    spec = {"rollout": rollout}
+    asked = Member("InferenceModel", "m", "default", spec).proves
+    assert asked is is_staged(model("m", **spec).spec.rollout)
 
 
 def test_a_chat_that_no_server_answers_is_reported() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from argosy.api.model.rollout.rollout import PROVING_FIELDS
 from argosy.api.rolloutstatus import RolloutStatus
 
 
@@ -52,7 +53,7 @@ class Member:
     def proves(self) -> bool:
         """Whether its spec has steps or mirroring, by which a candidate is proven."""
         rollout = self.spec.get("rollout") or {}
-        return bool(rollout.get("steps") or rollout.get("shadow"))
+        return any(rollout.get(name) for name in PROVING_FIELDS)
 
     def holds(self, condition: str) -> bool:
         """Return whether a condition is True."""

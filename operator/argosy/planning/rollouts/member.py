@@ -12,15 +12,10 @@ from argosy.rollout.state import ALL_TRAFFIC, PROVING, Action, ActOn, Phase, Rol
 
 _ALL = 1000
 
-_UNSTAGED = Rollout().model_dump(exclude={"strategy"})
-
 
 def is_staged(settings: Rollout | None) -> bool:
-    """Return whether a new version is to be proven: more than a strategy is declared.
-
-    Its values count, and not which fields are set: an API server fills in defaults.
-    """
-    return settings is not None and settings.model_dump(exclude={"strategy"}) != _UNSTAGED
+    """Return whether a new version is to be proven: steps or mirroring are declared."""
+    return settings is not None and settings.proves
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,31 @@ For settings that only one of the runtimes supports, the pool's runtime decides.
 from collections.abc import Callable, Iterable, Mapping
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
+from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
 from argosy.planning.rollouts.member import is_staged
 
 _ROLLOUT = "of a model with variants a new version takes all traffic once it is loaded, without steps and analysis"
 _CHAT = "only the bundled server makes a pipeline a chat model of OpenAI's API"
+_WITHOUT_STEPS = "without steps and shadow a new version takes all requests once it is loaded; add spec.rollout.steps"
+
+
+def _is_idle(member: InferenceModel | Ensemble, field: str) -> bool:
+    """Return whether a field of spec.rollout is set that says how a new version is proven, and none is."""
+    rollout = member.spec.rollout
+    return rollout is not None and not rollout.proves and bool(getattr(rollout, field) != getattr(Rollout(), field))
+
+
 _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] = {
     "spec.rateLimiter": (
         lambda model, pool: model.spec.rate_limited and (_is_bundled(pool) or pool.spec.rate_limit is None),
         "instances run whenever they are free: only NVIDIA's server limits them, and with the pool's spec.rateLimit",
     ),
     "spec.chat": (lambda model, pool: model.spec.chat is not None and not _is_bundled(pool), _CHAT),
+    "spec.rollout.analysis": (lambda model, _: _is_idle(model, "analysis"), _WITHOUT_STEPS),
+    "spec.rollout.sticky": (lambda model, _: _is_idle(model, "sticky"), _WITHOUT_STEPS),
+    "spec.rollout.paused": (lambda model, _: _is_idle(model, "paused"), _WITHOUT_STEPS),
     "spec.rollout": (lambda model, _: is_staged(model.spec.rollout) and bool(model.spec.variants), _ROLLOUT),
 }
 _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
@@ -26,6 +39,9 @@ _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
         "the bundled server sets no bound; requests go on to a step as they come",
     ),
     "spec.chat": (lambda ensemble, pool: ensemble.spec.chat is not None and not _is_bundled(pool), _CHAT),
+    "spec.rollout.analysis": (lambda ensemble, _: _is_idle(ensemble, "analysis"), _WITHOUT_STEPS),
+    "spec.rollout.sticky": (lambda ensemble, _: _is_idle(ensemble, "sticky"), _WITHOUT_STEPS),
+    "spec.rollout.paused": (lambda ensemble, _: _is_idle(ensemble, "paused"), _WITHOUT_STEPS),
 }
 _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
     "spec.packing.consolidate": (

@@ -15,6 +15,8 @@ from argosy.api.values.tensors import DataType
 
 MAX_STEPS = 20
 MAX_STICKY = 8
+PROVING_FIELDS = ("steps", "shadow")
+"""Of which a rollout has at least one if it proves a new version; the others of its fields say how."""
 
 
 class Strategy(StrEnum):
@@ -93,6 +95,11 @@ class Rollout(ApiModel):
         description="Whether to stay at the current step, with its clock stopped, until it is set to false. A "
         "candidate that fails is still rolled back. Default: false.",
     )
+
+    @property
+    def proves(self) -> bool:
+        """Whether a new version is proven before it gets all traffic."""
+        return any(getattr(self, field) for field in PROVING_FIELDS)
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(("steps",), _rising),
