@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from tests.chart.monitoring.files import DASHBOARDS, EVERY_RULE, RECORDS, expressions, variables
 
+from argosy.autoscaling.metrics.names import Counter
+from argosy.autoscaling.metrics.version_counts import OWN_FAILURES
 from argosy.controller.metrics.metrics import Metrics
 from argosy.signals.samples import SAMPLE_NAMES
 from argosy_agent.activator.metrics import Metrics as ActivatorMetrics
@@ -77,6 +79,16 @@ def test_what_dashboards_ask_for_is_there(name: str) -> None:
 def test_what_is_recorded_is_looked_at() -> None:
     used = queried(EXPRESSIONS | {expr for dashboard in DASHBOARDS.values() for expr in shown(dashboard)})
     assert used >= RECORDED
+
+
+def test_the_failures_of_a_version_are_those_that_a_verdict_counts() -> None:
+    (ratio,) = (rule["expr"] for rule in RECORDS if rule["record"] == "argosy:version_error:ratio_rate5m")
+    reasons = "|".join(failure.name for failure in OWN_FAILURES)
+    by_version = "sum by (namespace, pool, model, version) (rate({}[5m]))"
+    own = by_version.format(f'argosy_request_failures_total{{reason=~"{reasons}"}}')
+    (errors,), (answered,) = Counter.MODEL_ERRORS.value, Counter.ANSWERED.value
+    failed, requests = f"{own} + {by_version.format(errors)}", f"{by_version.format(answered)} + {own}"
+    assert ratio == f"({failed}) / ({requests} > 0)"
 
 
 def test_a_name_that_no_one_exports_would_be_detected() -> None:
