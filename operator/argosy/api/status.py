@@ -32,12 +32,12 @@ class VersionStatus(StatusPart):
 
     version: Int = Field(ge=1, description="The version.")
     state: AnyVersionState = Field(description="The state of the version.")
-    traffic_percent: Int = Field(
-        default=0,
+    traffic_percent: Int | None = Field(
+        default=None,
         ge=0,
         le=100,
-        description="The percentage of the requests that name no version which it is to answer, by the servers that "
-        "have it and the weights of a rollout.",
+        description="The percentage of the requests that name no version which it answers: with a rollout as measured, "
+        "and absent where none was; otherwise by the servers that have it.",
     )
     replicas: Int = Field(default=0, ge=0, description="Servers that should have it.")
     available_replicas: Int = Field(default=0, ge=0, description="Servers on which it is loaded.")

@@ -99,7 +99,13 @@ class PoolProgress:
         rollout = self.members.rollouts.get(name)
         if rollout is None:
             return loading
-        return replace(loading, tried=rollout.action.keep - loading.declared, traffic=measured_traffic(rollout))
+        stable = rollout.state.stable
+        return replace(
+            loading,
+            tried=rollout.action.keep - loading.declared,
+            stable=stable.version if stable is not None else None,
+            traffic=measured_traffic(rollout),
+        )
 
     def _waits(self, server: str, name: str) -> Note | None:
         """Return why an ensemble keeps its former graph: a step of the declared one is not loaded yet."""

@@ -70,14 +70,12 @@ def _name(revision: Revision | None) -> str:
     return f"version {revision.version} (revision {revision.name})" if revision is not None else "nothing"
 
 
-def measured_traffic(rollout: MemberRollout | None) -> dict[int, int] | None:
-    """Return the percentage of the requests without a version that each version was sent, as measured; None without a
-    rollout. The stable version is sent what the candidate is not.
+def measured_traffic(rollout: MemberRollout) -> dict[int, int]:
+    """Return the percentage of the requests without a version that each version was sent; empty where none was
+    measured. The stable version is sent what the candidate is not.
     """
-    if rollout is None or rollout.state.stable is None:
-        return None
-    stable, candidate = rollout.state.stable.version, rollout.state.candidate
-    if candidate is None or candidate.version == stable:
-        return {stable: 100}
-    share = round(100 * (rollout.traffic or 0.0))
-    return {stable: 100 - share, candidate.version: share}
+    stable, candidate = rollout.state.stable, rollout.state.candidate
+    if stable is None or candidate is None or candidate.version == stable.version or rollout.traffic is None:
+        return {}
+    share = round(100 * rollout.traffic)
+    return {stable.version: 100 - share, candidate.version: share}

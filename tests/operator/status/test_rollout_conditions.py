@@ -38,7 +38,7 @@ def ready(rolling: Rolling) -> tuple[str, str]:
     return str(condition.reason), condition.message
 
 
-def traffic(rolling: Rolling) -> dict[int, int]:
+def traffic(rolling: Rolling) -> dict[int, int | None]:
     return {entry.version: entry.traffic_percent for entry in rolling.status.versions}
 
 
@@ -49,7 +49,7 @@ def test_a_rollout_is_in_progress_with_how_far_and_then_current(rolling: Rolling
     assert kstatus(rolling) == "InProgress"
     rolling.until(shadowed, Phase.SHADOWING)
     assert "requests are mirrored to it" in ready(rolling)[1]
-    assert traffic(rolling) == {1: 100, 2: 0}
+    assert traffic(rolling) == {1: None, 2: None}
     rolling.cluster.snapshot = replace(rolling.cluster.snapshot, evidence={})
     while rolling.state.phase is not Phase.STEPPING:
         rolling.judge(Outcome.SUCCESSFUL)
@@ -60,14 +60,14 @@ def test_a_rollout_is_in_progress_with_how_far_and_then_current(rolling: Rolling
     assert message.startswith(
         f"version 2 (revision {two}) is to replace version 1 (revision {one}): step 1 of 2, 5% of requests; "
     )
-    assert traffic(rolling) == {1: 100, 2: 0}, "no request was measured"
+    assert traffic(rolling) == {1: None, 2: None}, "no request was measured"
     assert rolling.status.active_version == 1
     rollout = rolling.status.rollout
     assert rollout is not None
     assert (rollout.step, rollout.steps, rollout.desired_traffic) == (1, 2, 50)
     rolling.pass_steps(shadowed, 400)
     rolling.settle(shadowed)
-    assert (kstatus(rolling), ready(rolling)[0], traffic(rolling)) == ("Current", "Serving", {2: 100})
+    assert (kstatus(rolling), ready(rolling)[0], traffic(rolling)) == ("Current", "Serving", {2: None})
 
 
 def test_a_paused_rollout_says_so_and_stays_in_progress(rolling: Rolling) -> None:
@@ -101,4 +101,4 @@ def test_a_higher_version_that_is_retained_does_not_keep_a_lower_one_from_being_
         rolling.pass_steps(retained)
         rolling.settle(retained)
     assert rolling.loaded() == [{1, 2}]
-    assert (kstatus(rolling), rolling.status.active_version, traffic(rolling)) == ("Current", 1, {1: 100, 2: 0})
+    assert (kstatus(rolling), rolling.status.active_version, traffic(rolling)) == ("Current", 1, {1: None, 2: None})

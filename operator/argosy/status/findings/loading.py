@@ -22,7 +22,8 @@ class Loading:
     """The states of one model. `servers`: those that should have the `declared` versions. `reported`: the states by
     server, including servers that the model leaves. `outdated`: servers with another revision than the declared one.
     `notes`: what each server waits for. `served_name`: the model's name for clients. In a rollout: `tried` are versions
-    that servers should have in addition, and `traffic` the percentage of requests that each version was sent.
+    that servers should have in addition, `stable` is the one that was promoted, and `traffic` the percentage of
+    requests that each version was sent, empty where none was measured.
     """
 
     model: str
@@ -34,7 +35,8 @@ class Loading:
     outdated: frozenset[str] = frozenset()
     served_name: str = ""
     tried: frozenset[int] = frozenset()
-    traffic: Mapping[int, int] | None = None
+    stable: int | None = None
+    traffic: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -108,7 +110,7 @@ class Loading:
         Those in `pinned` may stay, and all where the model `retains` versions, unless they are above the declared ones:
         such a version would answer the requests that name none.
         """
-        if self.traffic is not None:
+        if self.stable is not None:
             return ""  # the rollout has its own finding
         most = max(self.declared, default=0)
         stay = {version for version in self._present() if version < most and (retains or version in pinned)}
@@ -149,7 +151,7 @@ class Loading:
     @property
     def active_version(self) -> int | None:
         """The version that answers requests which name none on most servers; of two alike the newer."""
-        shares = self._traffic()
+        shares = self._traffic() or self._unmeasured()
         return max(shares, key=lambda version: (shares[version], version), default=None)
 
     @property
@@ -165,10 +167,10 @@ class Loading:
         return _is_ready(self.reported.get(server, ()), version)
 
     def _traffic(self) -> dict[int, int]:
-        """Return the percentage of reached servers per version: a request that names none is answered by the highest
-        ready one.
+        """Return the percentage of requests per version in a rollout, as measured, and otherwise of reached servers: a
+        request that names no version is answered by the highest ready one.
         """
-        if self.traffic is not None:
+        if self.stable is not None:
             return dict(self.traffic) if any(map(self._is_reached, self.reported)) else {}
         serving = [
             [entry.version for entry in entries if entry.state is LoadState.READY]
@@ -181,6 +183,10 @@ class Loading:
         shares = {version: 100 * highest.count(version) // len(highest) for version in highest}
         shares[highest[-1]] += 100 - sum(shares.values())
         return shares
+
+    def _unmeasured(self) -> dict[int, int]:
+        """Return the stable version, which answers while nothing was measured."""
+        return {self.stable: 100} if self.stable is not None and any(map(self._is_reached, self.reported)) else {}
 
     def _is_reached(self, server: str) -> bool:
         report = self.reports.get(server)
@@ -229,7 +235,7 @@ class Loading:
         return VersionStatus(
             version=number,
             state=self._state(ready, bool(failures)) if is_declared else _old_state(ready),
-            traffic_percent=shares.get(number, 0),
+            traffic_percent=shares.get(number, 0) if shares or self.stable is None else None,
             replicas=len(self.servers) if is_declared else 0,
             available_replicas=ready,
             reason=bounded(listed(f"{server}: {why}" for server, why in failures.items())),
