@@ -25,13 +25,12 @@ WARM_S = 60
 class Ending:
     """How a rollout ended: Promoted, Held (rolled back) or Inconclusive, and by what.
 
-    `requests`: of the candidate until then, in the last analysis (`judged`) and in all.
+    `requests`: of the candidate until then.
     """
 
     phase: str
     reason: str
     message: str
-    judged: int
     requests: int
     seconds: float
 
@@ -56,8 +55,8 @@ def simulated(
             continue
         state, share = _advanced(state, settings, memory["model"], now)
         if state.phase in (Phase.ROLLING_BACK, Phase.PROMOTING):
-            return _ending(state, memory["model"], requests, second + 1)
-    return _ending(state, memory["model"], requests, LONGEST_S)
+            return _ending(state, requests, second + 1)
+    return _ending(state, requests, LONGEST_S)
 
 
 def _advanced(
@@ -76,14 +75,13 @@ def _advanced(
     return state, action.weights.get(CANDIDATE.version, 0) / 1e6
 
 
-def _ending(state: RolloutState, analysis: MemberAnalysis, requests: float, seconds: float) -> Ending:
+def _ending(state: RolloutState, requests: float, seconds: float) -> Ending:
     phases = {Phase.ROLLING_BACK: "Held", Phase.PROMOTING: "Promoted"}
     verdict = state.verdict
     return Ending(
         phases.get(state.phase, "Inconclusive"),
         verdict.reason if verdict is not None else "",
         verdict.message if verdict is not None else "",
-        round(analysis.evidence.counts.requests),
         round(requests),
         seconds,
     )
