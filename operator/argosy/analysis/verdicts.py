@@ -11,6 +11,7 @@ from argosy.analysis.queries import QueryResults, query_measurements
 from argosy.analysis.service_time import service_time
 from argosy.analysis.shadow.mirrored import answers, paired
 from argosy.analysis.shadow.status import to_status
+from argosy.analysis.unanswered import unanswered
 from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery
 from argosy.api.model.rollout.shadow import Shadow
 from argosy.autoscaling.metrics.shadow_counts import ShadowSignals
@@ -59,18 +60,20 @@ def _measured(analysis: Analysis, evidence: Evidence, shadow: Shadow | None) -> 
     candidate, stable, sure = evidence.of_candidate, evidence.of_stable, confidence(analysis)
     yield from immediate_failures(candidate, stable)
     yield error_rate(analysis, candidate, stable, evidence.restored)
+    if (silent := unanswered(analysis, candidate, stable)) is not None:
+        yield silent
     if shadow is not None:
         yield from answers(shadow, evidence.shadow or ShadowSignals(), sure)
     limits, tolerance_s = analysis.latency, analysis.latency.tolerance / 1000
     if limits.service_time is not None:
         yield service_time(DurationLimit(limits.service_time, tolerance_s), sure, candidate, stable, evidence.earlier)
-    present, copies = baseline(stable), paired(candidate) if shadow is not None else ()
-    baselines = copies or (*evidence.baselines, *([present] if present is not None else []))
+    present, mirrored = baseline(stable), paired(candidate) if shadow is not None else ()
+    baselines = mirrored or (*evidence.baselines, *([present] if present is not None else []))
     for name in SHARES:
         limit = getattr(limits, name)
         if limit is not None:
             allowed = DurationLimit(limit, tolerance_s)
-            yield percentile(name, allowed, sure, candidate, baselines, None if copies else present)
+            yield percentile(name, allowed, sure, candidate, baselines, None if mirrored else present)
     share = queue_share(candidate, stable)
     if share is not None:
         yield share

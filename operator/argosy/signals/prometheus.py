@@ -173,14 +173,14 @@ def _why_nothing(ask: Ask, namespace: str) -> str:
 def extended(windows: Mapping[str, ServerWindow], exposed: Mapping[str, Sequence[Exposed]]) -> dict[str, ServerWindow]:
     """Add the readings, oldest first; Prometheus's clock may have been set back, so the newest counts.
 
-    All that came since the question before are in the window, so that none is trimmed before it is counted.
+    All that came since the question before are in the window, so that none is trimmed before it counts.
     """
     updated = dict(windows)
     for server, readings_ in exposed.items():
         window = windows.get(server, ServerWindow())
-        counted = window.latest.at if window.readings else inf
+        newest = window.latest.at if window.readings else inf
         for reading in readings_:
-            window = window.after(reading, counted)
+            window = window.after(reading, newest)
         if window.readings:
             updated[server] = window
     return updated

@@ -7,6 +7,7 @@ from typing import Final
 from .durations import Durations, joined
 from .names import Failure
 from .shadow_counts import ShadowSignals, together
+from .unanswered import Unanswered
 
 OWN_FAILURES: Final = (Failure.BACKEND, Failure.OUT_OF_MEMORY)
 """Failures of requests that the version caused. Clients cause CANCELED and INVALID ones, load REJECTED and TIMED_OUT
@@ -64,7 +65,8 @@ class VersionSignals:
     part in the `queue`; None where there is none. `executions` by the largest size of their batches;
     `queue_delay_s`: the longest time that a batch waits for more requests. `routed`: requests without a version that it
     was sent. `shadow`: of requests that were mirrored to it, which are none of the others; None if there are none.
-    `failed_squares`: the sum over `readings` with requests of the squared number of failed ones by all.
+    `failed_squares`: the sum over `readings` with requests of the squared number of failed ones by all. `unanswered`:
+    requests that were canceled or timed out, of all.
     """
 
     seconds: float = 0.0
@@ -81,6 +83,7 @@ class VersionSignals:
     shadow: ShadowSignals | None = None
     failed_squares: float = 0.0
     readings: int = 0
+    unanswered: Unanswered = field(default_factory=Unanswered)
 
     @property
     def failed(self) -> float:
@@ -108,7 +111,9 @@ class VersionSignals:
     def as_reading(self) -> "VersionSignals":
         """Return the signals as those of one reading, whose failures came together."""
         requests = self.requests
-        return replace(self, failed_squares=self.failed**2 / requests, readings=1) if requests else self
+        silent = sum(self.failures.get(reason, 0.0) for reason in (Failure.CANCELED, Failure.TIMED_OUT))
+        reading = replace(self, unanswered=Unanswered.read(silent, requests + silent))
+        return replace(reading, failed_squares=self.failed**2 / requests, readings=1) if requests else reading
 
     def __add__(self, other: "VersionSignals") -> "VersionSignals":
         """Return what both counted."""
@@ -129,4 +134,5 @@ class VersionSignals:
             together(self.shadow, other.shadow),
             self.failed_squares + other.failed_squares,
             self.readings + other.readings,
+            self.unanswered + other.unanswered,
         )

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from argosy.autoscaling.metrics.durations import Durations
 from argosy.autoscaling.metrics.histograms import Histogram
 from argosy.autoscaling.metrics.names import Failure
+from argosy.autoscaling.metrics.unanswered import Unanswered
 from argosy.autoscaling.metrics.version_counts import OWN_FAILURES, Executions, VersionSignals
 from argosy.autoscaling.metrics.versions import VersionMarks, version_signals
 from argosy.autoscaling.metrics.windows import GAP_S, WINDOW_S, Exposed, ServerWindow
@@ -72,7 +73,8 @@ def test_an_increase_is_reported_once():
     assert source.read(reading(1, 10))[2].answered == 10
     assert source.read()[2].answered == 0
     assert source.read(reading(1, 10))[2].answered == 0
-    assert source.read(reading(2, 11), reading(3, 15))[2] == VersionSignals(seconds=2, answered=5, readings=2)
+    both = VersionSignals(seconds=2, answered=5, readings=2, unanswered=Unanswered(requests=5, readings=2))
+    assert source.read(reading(2, 11), reading(3, 15))[2] == both
 
 
 def test_versions_and_servers_are_summed_apart_and_together():
@@ -129,7 +131,7 @@ def test_a_version_that_is_loaded_again_warms_up_again():
         assert source.read(reading(103 + WARM_UP_S, 8))[2].answered == 2
 
 
-def test_samples_that_come_at_once_after_a_slow_prometheus_are_all_counted():
+def test_samples_that_come_at_once_after_a_slow_prometheus_all_count():
     windows = extended({}, {"a": [reading(0, 0)]})
     sums, marks = version_signals(SERVES, windows, {"model": 0.0}, VersionMarks())
     windows = extended(windows, {"a": [reading(at, at) for at in range(1, 100)]})

@@ -1,0 +1,59 @@
+"""Requests that the candidate does not answer: their clients cancel them, or they time out.
+
+One of them says nothing, since clients cancel for reasons of their own, and queues are full for load. A share that
+exceeds the stable revision's at the same time is the candidate's: it hangs, or answers later than clients wait.
+"""
+
+from math import sqrt
+from statistics import NormalDist
+from typing import Final
+
+from argosy.analysis.errors import confidence, error_test
+from argosy.analysis.sequential import Decision, RateTest
+from argosy.api.model.rollout.analysis import Analysis
+from argosy.autoscaling.metrics.unanswered import Unanswered
+from argosy.autoscaling.metrics.version_counts import VersionSignals
+from argosy.rollout.verdict import Measurement, Outcome
+
+UNANSWERED: Final = "unanswered"
+
+
+def unanswered(analysis: Analysis, candidate: VersionSignals, stable: VersionSignals) -> Measurement | None:
+    """Return the measurement of the requests that the candidate did not answer; None if there are none.
+
+    It convicts or decides nothing, so that a rollout does not wait for it where clients cancel often. The test is
+    between half of the unacceptable rate in excess of the stable revision's share, and all of it. So a candidate with
+    the same share is convicted with a probability of about the third power of 1 - confidence.
+    """
+    here, there = candidate.unanswered, stable.unanswered
+    if not here.count:
+        return None
+    excess, sure = error_test(analysis).unacceptable, confidence(analysis)
+    message = f"{here.count:.0f} of {here.requests:.0f} requests were canceled or timed out"
+    limit, outcome, share = f"less than {excess:.4%} more than of the stable revision", None, None
+    usual = _upper(there, sure)
+    if usual is None:
+        message += "; not judged: the stable revision has no requests at the same time"
+    elif usual + excess >= 1:
+        message += "; not judged: nearly all of the stable revision's may be, too"
+    else:
+        share, effect = there.count / there.requests, here.design_effect
+        test = RateTest(usual + excess / 2, usual + excess, sure)
+        if test.decide(here.count / effect, here.requests / effect) is Decision.UNACCEPTABLE:
+            outcome = Outcome.FAILED
+        message += f", {there.count:.0f} of {there.requests:.0f} of the stable revision"
+    words = f"sequential probability ratio test of the excess, confidence {sure:.1%}"
+    return Measurement(
+        UNANSWERED, here.count / here.requests, limit, round(here.requests), words, outcome, share, message
+    )
+
+
+def _upper(version: Unanswered, sure: float) -> float | None:
+    """Return the upper end of Wilson's confidence interval of the share; None without requests."""
+    if not version.requests:
+        return None
+    independent, share = version.requests / version.design_effect, version.count / version.requests
+    z = NormalDist().inv_cdf(sure)
+    middle = share + z * z / (2 * independent)
+    width = z * sqrt(share * (1 - share) / independent + (z / (2 * independent)) ** 2)
+    return (middle + width) / (1 + z * z / independent)
