@@ -252,3 +252,17 @@ def test_an_undo_may_name_an_older_revision() -> None:
     rolling.settle(undone)
     assert rolling.loaded() == [{1}]
     assert rolling.weights() == [{1: 100}]
+
+
+def test_a_spec_that_is_not_accepted_stops_the_rollout_of_the_one_before_it() -> None:
+    rolling = begun("a")
+    candidate = rolling.state.candidate
+    refused = model(1, maxBatchSize=8)
+    for _ in range(60):
+        rolling.judge(Outcome.SUCCESSFUL)
+        rolling.tick(refused)
+    assert (rolling.state.phase, rolling.state.candidate) == (Phase.STEPPING, candidate)
+    assert rolling.state.waiting == "InvalidSpec"
+    assert "the spec that is declared now is not accepted: spec.version " in rolling.state.message
+    rolling.pass_steps(model(2))
+    assert rolling.state.stable == candidate

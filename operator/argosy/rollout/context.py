@@ -184,12 +184,32 @@ class Context:
 
     def is_undone(self) -> bool:
         """Return whether an annotation takes back the revision that is declared, and there is another one."""
+        return self._undo_requested() and self.previous is not None and not self.undo_refusal
+
+    def _undo_requested(self) -> bool:
         current = self.state.candidate or self.state.stable
         return (
             current is not None
             and _same(self.inputs.declared, current)
             and self._requested("undo", self.inputs.undo, current)
-            and self.previous is not None
+        )
+
+    @property
+    def undo_refusal(self) -> str:
+        """Why an annotation that takes back the declared revision is not acted upon: the revision to go back to is not
+        known, or failed; empty if it is acted upon, or there is none.
+        """
+        target, name = self.inputs.undo_to, self.inputs.undo_name
+        if not name or not self._undo_requested():
+            return ""
+        if target is None:
+            return f"the annotation argosy.dev/undo is not followed: there is no revision {name} to go back to"
+        failed = self.state.failure_of(target)
+        if failed is None:
+            return ""
+        return (
+            f"the annotation argosy.dev/undo is not followed: revision {name} failed before ({failed.reason}); declare "
+            f"it, and try it again with the annotation argosy.dev/retry: {name}"
         )
 
     @property

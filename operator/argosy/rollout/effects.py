@@ -79,7 +79,7 @@ def withdraw(context: Context, target: Phase) -> RolloutState:
 def settle(context: Context, target: Phase) -> RolloutState:
     """Rest with the stable revision. The last verdict stays in the state."""
     state = replace(_entered(context, target, ""), candidate=None, step=0)
-    return replace(state, message=_serves(state))
+    return replace(state, message=serving_message(state))
 
 
 def settle_first(context: Context, target: Phase) -> RolloutState:
@@ -212,12 +212,13 @@ def held_message(state: RolloutState, declared: Revision) -> str:
     failed = state.failure_of(declared)
     why = f" ({failed.reason}{': ' + failed.message if failed.message else ''})" if failed is not None else ""
     return (
-        f"{_name(declared)} is held{why}; {_serves(state)}. Declare another one, or try it again with the annotation "
-        f"argosy.dev/retry: {declared.name}"
+        f"{_name(declared)} is held{why}; {serving_message(state)}. Declare another one, or try it again with the "
+        f"annotation argosy.dev/retry: {declared.name}"
     )
 
 
-def _serves(state: RolloutState) -> str:
+def serving_message(state: RolloutState) -> str:
+    """Return that the stable revision serves."""
     return f"{_name(state.stable)} serves"
 
 

@@ -202,7 +202,8 @@ class RolloutInputs:
     that, `by_replicas`: some servers have the one and some the other.
 
     `promote`, `retry` and `undo` are the values of annotations: the name of a revision, and, after `@`, anything that
-    tells one request from the next. `undo_to` is the revision to go back to, by default the one before.
+    tells one request from the next. `undo_to` is the revision to go back to, by default the one before; `undo_name` is
+    its name in the annotation, be it known or not.
     `serving` is what serves before there is a state.
     """
 
@@ -224,6 +225,7 @@ class RolloutInputs:
     retry: str = ""
     undo: str = ""
     undo_to: Revision | None = None
+    undo_name: str = ""
     serving: Revision | None = None
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from argosy.api.values.quantity import format_duration
 from argosy.rollout.context import Context, Trial
-from argosy.rollout.effects import held_message
+from argosy.rollout.effects import held_message, serving_message
 from argosy.rollout.state import FailureFact, Phase, RolloutState, Waiting
 
 
@@ -15,8 +15,12 @@ def waiting(context: Context) -> RolloutState:
         reason, message = "", held_message(state, context.inputs.declared)
     elif state.under_way:
         reason, message = _reason(context)
+    elif state.stable is not None and (state.message or context.undo_refusal):
+        reason, message = "", serving_message(state)
     else:
         return state
+    if context.undo_refusal not in message:
+        message = f"{message}; {context.undo_refusal}"
     return (
         state
         if (state.waiting, state.message) == (reason, message)
@@ -49,7 +53,8 @@ def _reason(context: Context) -> tuple[str, str]:
 
 def _for_trial(context: Context, trial: Trial) -> tuple[str, str]:
     verdict = context.state.verdict
-    reported = f": {verdict.message}" if verdict is not None and verdict.message else ""
+    is_present = verdict is not None and verdict.analysis == context.state.analysis
+    reported = f": {verdict.message}" if verdict is not None and is_present and verdict.message else ""
     if context.is_overdue():
         limit = format_duration(context.analysis.timeout)
         return Waiting.INCONCLUSIVE, f"no verdict within {limit}{reported}; promote it by hand, undo it, or wait"

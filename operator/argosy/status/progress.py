@@ -1,7 +1,7 @@
 """One pool's plan next to what its servers report: what every status in the pool is made from."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from argosy.api import ServingPool
 from argosy.planning.builds.build import ScheduledBuild
@@ -100,11 +100,10 @@ class PoolProgress:
         if rollout is None:
             return loading
         stable = rollout.state.stable
-        return replace(
-            loading,
-            tried=rollout.action.keep - loading.declared,
-            stable=stable.version if stable is not None else None,
-            traffic=measured_traffic(rollout),
+        return loading.proving(
+            stable.version if stable is not None else None,
+            rollout.action.keep - loading.declared,
+            measured_traffic(rollout),
         )
 
     def _waits(self, server: str, name: str) -> Note | None:

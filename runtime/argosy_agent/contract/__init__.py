@@ -7,6 +7,7 @@ package; nothing here knows how an agent works.
 """
 
 from .models import (
+    WAY_OUT,
     FailureKind,
     LoadedModel,
     LoadState,
@@ -26,4 +27,5 @@ __all__ = [
     "LoadedModel",
     "LoadState",
     "FailureKind",
+    "WAY_OUT",
 ]

@@ -28,7 +28,7 @@ class LoadState(StrEnum):
 class FailureKind(StrEnum):
     """At which step a version failed: its files could not be had, were not those asked for, or did not load; or it
     loaded and ends again and again before it answers. DEVICE: the GPU, or the driver below it, does not work, be it in
-    a load or in executions.
+    a load or in executions. SERVER: the server gave no answer while it loaded this, for the first time in a row.
     """
 
     DOWNLOAD = "Download"
@@ -36,6 +36,11 @@ class FailureKind(StrEnum):
     LOAD = "Load"
     CRASH = "Crash"
     DEVICE = "Device"
+    SERVER = "Server"
+
+
+WAY_OUT = "mend its files or the manifest and it is loaded again by itself"
+"""How a failed load ends, in its reason. It is not so of a revision that is held."""
 
 
 @dataclass(frozen=True, slots=True)

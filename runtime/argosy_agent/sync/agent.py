@@ -238,6 +238,8 @@ def _kind(error: Exception) -> FailureKind:
         return FailureKind.DIGEST
     if isinstance(error, RefusedError) and error.faulty:
         return FailureKind.DEVICE
+    if isinstance(error, UnreachableError):
+        return FailureKind.SERVER
     if isinstance(error, ControlError):
         return FailureKind.LOAD
     return FailureKind.DOWNLOAD

@@ -20,6 +20,7 @@ QUEUED = "queued"
 """The reason of a model before its turn has come."""
 LOADED_STATES = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
 """States in which a server still has a version."""
+_OF_LOADS = (FailureKind.SERVER, FailureKind.LOAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +111,18 @@ class Ledger:
     def failed(
         self, target: Target, reason: str, kind: FailureKind, now: float, *, alone: bool = False, costly: bool = False
     ) -> None:
-        """Record that a target could not be loaded; it is tried again after a pause that grows."""
+        """Record that a target could not be loaded; it is tried again after a pause that grows.
+
+        A server that gives no answer may have been killed, or not; where it gives none once more, to the same load, it
+        is this that ends it.
+        """
         name = target.model.name
         failures = self._relapses if target == self._former(name) else self.failures
         before = failures.get(name)
-        attempts = before.attempts + 1 if before and before.target == target else 1
+        again = before is not None and before.target == target
+        attempts = before.attempts + 1 if before is not None and again else 1
+        if kind is FailureKind.SERVER and before is not None and again and before.kind in _OF_LOADS:
+            kind = FailureKind.LOAD
         first, most = (COSTLY_FIRST_S, COSTLY_MOST_S) if costly else (RETRY_FIRST_S, RETRY_MOST_S)
         wait = backoff_s(attempts, first, most)
         failures[name] = Failure(target, reason, kind, attempts, now + wait, alone)

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
-from argosy_agent.contract import LoadState
+from argosy_agent.contract import WAY_OUT, LoadState
 from argosy_agent.folder.repository import RepositoryFolder, StagedChange
 from argosy_agent.folder.target import Target
 from argosy_agent.transfer.errors import StorageError, StorageStoppedError, shown
@@ -152,7 +152,6 @@ class Loading:
                 await self._control.load(name)
 
 
-WAY_OUT = "mend its files or the manifest and it is loaded again by itself"
 NAMES_SHOWN = 8
 ANSWER = re.compile(r"^load failed for model '[^']*': version \d+ is at UNAVAILABLE state: ")
 """What Triton's protocol puts before the reason."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.agent.sync.bench import Bench
 
-from argosy_agent.contract import LoadState, VersionSource
+from argosy_agent.contract import FailureKind, LoadState, VersionSource
 from argosy_agent.folder.repository import RepositoryFolder
 from argosy_agent.folder.target import Target
 from argosy_agent.sync.control import UnreachableError
@@ -95,3 +95,24 @@ async def test_a_server_that_ends_with_lost_models_gets_what_should_serve(
     bench.now = 3.0
     await bench.settle(desired)
     assert tried == ["a", "b", "b", "a"]
+
+
+async def test_a_server_that_is_killed_while_it_loads_convicts_the_load_only_where_that_happens_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ends(name: str) -> None:
+        raise UnreachableError("the server ended")
+
+    load = bench.fake.load
+    for good_at_last in (True, False):
+        name = f"m{good_at_last:d}"
+        model = bench.model(name, v1=bench.source(name, "one"))
+        monkeypatch.setattr(bench.fake, "load", ends)
+        await bench.settle(model)
+        (reported,) = [entry for entry in bench.agent.ledger.loaded() if entry.model == name]
+        assert (reported.state, reported.failure) == (LoadState.UNAVAILABLE, FailureKind.SERVER)
+        monkeypatch.setattr(bench.fake, "load", load if good_at_last else ends)
+        bench.now += 3.0
+        await bench.settle(model)
+        (reported,) = [entry for entry in bench.agent.ledger.loaded() if entry.model == name]
+        assert reported.failure is (None if good_at_last else FailureKind.LOAD)

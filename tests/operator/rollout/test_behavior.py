@@ -236,6 +236,27 @@ def test_an_undo_may_name_the_revision_to_go_back_to() -> None:
     assert advance(state, spec(), nowhere)[0].phase is Phase.PROMOTED
 
 
+def test_an_undo_to_a_revision_that_is_absent_or_failed_is_not_followed_and_says_so() -> None:
+    failed = (FailedRevision(ONE, "ErrorRate", "12 of 300 requests failed", NOW),)
+    state = RolloutState(Phase.PROMOTED, NOW, stable=THREE, former=TWO, number=2, observed_at=NOW, failed=failed)
+    state = replace(state, message="revision three (version 3) serves")
+    unknown = replace(READY, declared=THREE, undo="three@four", undo_name="four")
+    refused, _ = advance(state, spec(), unknown)
+    assert (refused.phase, refused.stable) == (Phase.PROMOTED, THREE)
+    assert refused.message.endswith("serves; the annotation argosy.dev/undo is not followed: there is no revision four "
+                                    "to go back to")  # fmt: skip
+    assert advance(refused, spec(), unknown)[0] == refused
+    assert advance(refused, spec(), replace(READY, declared=THREE))[0].message == state.message
+    back_to_failed = replace(READY, declared=THREE, undo="three@one", undo_name="one", undo_to=ONE)
+    refused, _ = advance(state, spec(), back_to_failed)
+    assert (refused.phase, refused.stable) == (Phase.PROMOTED, THREE)
+    assert "revision one failed before (ErrorRate)" in refused.message
+    assert "argosy.dev/retry: one" in refused.message
+    stepping, _ = advance(STEPPING, spec(), replace(READY, undo="two@four", undo_name="four"))
+    assert stepping.phase is Phase.STEPPING
+    assert "there is no revision four" in stepping.message
+
+
 def test_servers_that_cannot_divide_requests_switch_all_of_them_and_are_judged() -> None:
     loading = replace(STEPPING, phase=Phase.LOADING)
     undivided = replace(READY, split=False)

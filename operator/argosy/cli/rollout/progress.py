@@ -35,6 +35,8 @@ def progress(member: Member) -> Progress:
         return Progress(f"Held: {rollout.message}", failed=True)
     if rollout.phase in _ENDED:
         return _by_conditions(member, f"{rollout.phase}: {rollout.message or serving(rollout.stable)}")
+    if member.holds(STALLED):
+        return Progress(f"{under_way(rollout)}; Stalled: {member.message(STALLED)}", failed=True)
     return Progress(under_way(rollout))
 
 
@@ -75,6 +77,8 @@ def _pending(member: Member, rollout: RolloutStatus) -> str:
     else:
         return ""
     value = member.annotations.get(annotation, "")
+    if annotation == UNDO and UNDO in rollout.message:
+        return ""  # it is not followed, and the message says why
     is_handled = f"{annotation.rpartition('/')[2]}={value}" in rollout.handled
     return annotation if value.partition("@")[0] in names and not is_handled else ""
 

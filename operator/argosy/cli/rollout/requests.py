@@ -89,6 +89,11 @@ def undo(member: Member, now: datetime, to: str = "") -> Request:
         if to == current.revision:
             raise RequestRefusedError(f"revision {to} is the one to be taken back; name another one")
         _check(to, _revisions(rollout) - {current.revision})
+        if any(held.revision == to for held in rollout.held):
+            raise RequestRefusedError(
+                f"revision {to} failed before and is not gone back to; declare it, and then: "
+                f"argosy rollout retry {member.name} --revision {to}"
+            )
     elif target is None:
         raise RequestRefusedError(f"{member.described} has no former revision; change the spec in Git")
     served = f"revision {to}" if to else described(target)

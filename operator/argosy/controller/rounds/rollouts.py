@@ -18,12 +18,17 @@ class RolloutMemories:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._of: dict[str, RolloutMemory] = {}
+        self._uids: dict[str, str] = {}
 
     def of(self, members: Iterable[Resource]) -> dict[str, RolloutMemory]:
-        """Return what is known of the members' rollouts. The specs of former revisions are read once."""
+        """Return what is known of the members' rollouts. The specs of former revisions are read once.
+
+        A resource that was deleted and created again has nothing of the former one's.
+        """
         taking_part = [member for member in members if takes_part(member)]
         for member in taking_part:
-            if member.identity not in self._of:
+            if member.identity not in self._of or self._uids.get(member.identity) != member.metadata.uid:
+                self._uids[member.identity] = member.metadata.uid
                 self._of[member.identity] = RolloutMemory(revisions=dict(self._restored(member)))
         return {member.identity: self._of[member.identity] for member in taking_part}
 
@@ -32,6 +37,7 @@ class RolloutMemories:
         self._of.update(rollouts.memory)
         for identity in [identity for identity in self._of if not self._store.declares(identity)]:
             del self._of[identity]
+            self._uids.pop(identity, None)
 
     def _restored(self, member: Member) -> Iterator[tuple[str, Member]]:
         """Yield the specs that another process recorded, by the name of their revision, the newest last."""

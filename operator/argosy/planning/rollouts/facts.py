@@ -9,12 +9,12 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.planning.facts import ServerReport
 from argosy.rollout.state import FailureFact
-from argosy_agent.contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository
+from argosy_agent.contract import WAY_OUT, FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository
 from argosy_runtime.modelconfig.parameters.traffic import version_traffic
 
 _OWN = {FailureKind.DIGEST: "Digest", FailureKind.LOAD: "LoadFailed", FailureKind.CRASH: "CrashLoop"}
-"""Failures that a revision causes, with their reasons. A download or a device fails without its doing, and is tried
-again."""
+"""Failures that a revision causes, with their reasons. A download, a device or a server that is killed meanwhile
+fails without its doing, and it is tried again."""
 _NOT_ITS_OWN = "NotLoaded"
 Files = tuple[str, str]
 """Where files are, and their digest, if it is declared."""
@@ -134,7 +134,8 @@ def _is_refused(entry: LoadedModel) -> bool:
 
 
 def _fact(report: ServerReport, entry: LoadedModel, reason: str) -> FailureFact:
-    return FailureFact(reason, f"{report.name}: {entry.reason}")
+    """Return a failure in its words, without the promise to load it again, which does not hold for a held revision."""
+    return FailureFact(reason, f"{report.name}: {entry.reason.replace(f'; {WAY_OUT}', '')}")
 
 
 @lru_cache(maxsize=4096)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from argosy.api import Resource
+from argosy.api.values.times import parse_time
 from argosy.rollout.state import Revision
 
 PROMOTE = "argosy.dev/promote"
@@ -37,8 +38,15 @@ class RolloutRequests:
 
     def undo_to(self, revisions: Iterable[Revision]) -> Revision | None:
         """Return the one of these revisions that `argosy.dev/undo` names after an @, if any."""
-        names = [name.strip() for name in self.undo.split(_FURTHER)[1:]]
-        return next((revision for revision in revisions if revision.name in names), None)
+        return next((revision for revision in revisions if revision.name == self.undo_name), None)
+
+    @property
+    def undo_name(self) -> str:
+        """The name of the revision to go back to that `argosy.dev/undo` has after an @; empty if it names none. A time
+        is none: it tells one request from the next.
+        """
+        names = (name.strip() for name in self.undo.split(_FURTHER)[1:])
+        return next((name for name in names if name and parse_time(name) is None), "")
 
 
 def requested(annotations: Mapping[str, str]) -> dict[str, str]:

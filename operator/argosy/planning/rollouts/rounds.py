@@ -21,7 +21,7 @@ from argosy.rollout.machine import advance
 from argosy.rollout.state import FailureFact, Phase, Revision, RolloutInputs, RolloutState
 from argosy.rollout.verdict import Verdict
 
-_NO_MEMORY = "NoMemory"
+_NO_MEMORY, _INVALID = "NoMemory", "InvalidSpec"
 _REPORTED_AGAIN = timedelta(seconds=30)
 """After this long a reported failure is the candidate's own."""
 SpecsByRevision = Mapping[str, Member]
@@ -136,6 +136,7 @@ def advanced(
         if takes_part(member) and isinstance(member, InferenceModel) and member.pool_key in servers_of:
             name = member.identity
             one = _Round(member, before.get(name, RolloutMemory()), servers_of[member.pool_key], member.key in run)
+            one.refused = _refused(accepted, name)
             members[name] = one.advanced(evidence.get(name, Evidenced()), now)
             revisions[name] = one.recorded(members[name])
     for pool, servers in servers_of.items():
@@ -162,6 +163,15 @@ def takes_part(member: Resource) -> TypeGuard[Member]:
     return type(member) is Ensemble
 
 
+def _refused(accepted: Accepted, name: str) -> FailureFact | None:
+    """Return why the newest spec of a member is not acted upon, which leaves open what is to be released."""
+    if name not in accepted.still:
+        return None
+    problem = next((problem for problem in accepted.problems if problem.resource == name), None)
+    what = f": {problem.path} {problem.message}" if problem is not None else ""
+    return FailureFact(_INVALID, f"the spec that is declared now is not accepted{what}")
+
+
 def _restored_state(state: RolloutState | None, specs: SpecsByRevision) -> RolloutState | None:
     """Return the state; without a stable revision where its spec is lost, since nothing can be gone back to then."""
     if state is None or state.stable is None or state.stable.name in specs:
@@ -170,9 +180,10 @@ def _restored_state(state: RolloutState | None, specs: SpecsByRevision) -> Rollo
 
 
 class _Round:
-    """One member's round."""
+    """One member's round. `refused`: why the spec that is declared now is not acted upon, so that nothing goes on."""
 
     _is_step = False
+    refused: FailureFact | None = None
 
     def __init__(self, member: Member, before: RolloutMemory, loaded: LoadedRevisions, is_step: bool) -> None:
         self._is_step = is_step
@@ -272,18 +283,19 @@ class _Round:
             candidate_loaded=facts.loaded,
             stable_ready=stable is None or self._loaded.is_ready(member.name, stable.version),
             candidate_failed=facts.failure,
-            unrelated=facts.unrelated or _obstacle(chosen),
+            unrelated=self.refused or facts.unrelated or _obstacle(chosen),
             verdict=evidenced.verdict,
             requests=evidenced.requests,
             together=chosen is None or chosen.loads_both,
             by_replicas=self._divides_replicas(),
             applied=not self._loaded.undivided(member.name, self._before.weights),
             split=self._loaded.divides,
-            paused=requests.paused,
+            paused=requests.paused or self.refused is not None,
             promote=requests.promote,
             retry=requests.retry,
             undo=requests.undo,
             undo_to=requests.undo_to(self._revisions()),
+            undo_name=requests.undo_name,
             serving=self._serving,
         )
 

@@ -1,7 +1,7 @@
 """Findings of loading: what servers report about a model or ensemble, compared with the plan."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from argosy.api import ConditionType, Reason
 from argosy.api.status import VersionState, VersionStatus
@@ -62,6 +62,13 @@ class Loading:
             outdated,
             served_name or model,
         )
+
+    def proving(self, stable: int | None, tried: frozenset[int], traffic: Mapping[int, int]) -> "Loading":
+        """Return the same in a rollout. What keeps a tried version from loading is no failure of a declared one that
+        goes on answering, though its server, which does not have all of it, reports it as a former one.
+        """
+        reported = {server: _apart(entries, tried) for server, entries in self.reported.items()}
+        return replace(self, stable=stable, tried=tried, traffic=traffic, reported=reported)
 
     @property
     def loaded(self) -> tuple[str, ...]:
@@ -264,6 +271,7 @@ _FAILURES = {
     FailureKind.DOWNLOAD: Reason.DOWNLOAD_FAILED,
     FailureKind.DIGEST: Reason.DIGEST_MISMATCH,
     FailureKind.LOAD: Reason.LOAD_FAILED,
+    FailureKind.SERVER: Reason.LOAD_FAILED,
     FailureKind.CRASH: Reason.CRASH_LOOP,
     FailureKind.DEVICE: Reason.DEVICE_ERROR,
 }
@@ -276,6 +284,17 @@ def _old_state(ready: int) -> VersionState:
 
 def _is_ready(entries: Sequence[LoadedModel], version: int) -> bool:
     return any(entry.version == version and entry.lasts for entry in entries)
+
+
+def _apart(entries: Sequence[LoadedModel], tried: Collection[int]) -> tuple[LoadedModel, ...]:
+    """Return the entries of a model on one server, with the failures of tried versions at these alone."""
+    reasons = {entry.reason for entry in entries if entry.version in tried and _has_failed(entry)}
+    return tuple(
+        replace(entry, state=LoadState.READY, reason="", failure=None, former=False)
+        if entry.former and entry.version not in tried and entry.reason in reasons
+        else entry
+        for entry in entries
+    )
 
 
 def _has_failed(entry: LoadedModel) -> bool:

@@ -13,9 +13,10 @@ from argosy.cli.rollout.member import Member
 from argosy.cli.rollout.requests import Request, RequestRefusedError
 from argosy.planning.rollouts.requests import RolloutRequests
 from argosy.rollout.requests import names
-from argosy.rollout.state import FailedRevision, Phase, Revision
+from argosy.rollout.state import Ending, FailedRevision, Phase, Record, Revision
 
 AT = "2026-01-01T12:00:00Z"
+BACK = Record(TWO, Ending.ROLLED_BACK, "12 of 300 requests failed", NOW)
 
 
 def _member(*arguments: Any, **more: Any) -> Member:
@@ -59,6 +60,8 @@ def test_an_undo_names_where_to_go_back_to() -> None:
     assert names(read.undo, TWO)
     assert read.undo_to([THREE, ONE]) == ONE
     assert read.undo_to([THREE]) is None
+    assert read.undo_name == "aaa1"
+    assert RolloutRequests(undo=f"bbb2@{AT}").undo_name == ""
 
 
 def test_a_request_has_its_consequence_as_message() -> None:
@@ -87,6 +90,12 @@ def test_of_several_held_revisions_the_declared_one_is_tried_again() -> None:
         (lambda: requests.undo(_member(promoted(former=None)), NOW), "has no former revision; change the spec in Git"),
         (lambda: requests.undo(_member(promoted()), NOW, "bbb2"), "is the one to be taken back"),
         (lambda: requests.undo(_member(promoted()), NOW, "zzz"), "no revision 'zzz'; known: aaa1"),
+        (
+            lambda: requests.undo(
+                _member(stepping(candidate=THREE, history=(BACK,), failed=held().failed)), NOW, "bbb2"
+            ),
+            "bbb2 failed before and is not gone back to; declare it, and then: argosy rollout retry chat --revision",
+        ),
         (lambda: requests.retry(_member(promoted()), NOW), "has no held revision"),
         (
             lambda: requests.retry(_member(promoted(failed=held().failed)), NOW),

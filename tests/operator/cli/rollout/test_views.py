@@ -46,6 +46,26 @@ SHARES = {
             Progress("Stalled: spec.x is wrong", failed=True),
         ),
         (
+            body(
+                stepping(phase=Phase.LOADING, message="it is not loaded"),
+                conditions=[{"type": "Stalled", "status": "True", "message": "no such file"}],
+            ),
+            Progress(
+                "Loading, revision bbb2 (version 2); Verdict: it is not loaded; Stalled: no such file", failed=True
+            ),
+        ),
+        (
+            body(
+                promoted(message="revision bbb2 serves; the annotation argosy.dev/undo is not followed: no such one"),
+                ready="True",
+                annotations={"argosy.dev/undo": "bbb2@ddd4"},
+            ),
+            Progress(
+                "Promoted: revision bbb2 serves; the annotation argosy.dev/undo is not followed: no such one",
+                finished=True,
+            ),
+        ),
+        (
             body(promoted(), ready="True", observedGeneration=1),
             Progress("the change of InferenceModel default/chat has not been seen by Argosy yet"),
         ),

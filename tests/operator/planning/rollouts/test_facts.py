@@ -1,15 +1,39 @@
 """What servers report of a rollout's revisions."""
 
+import pytest
+
 from argosy.planning.facts import ServerReport
 from argosy.planning.rollouts.facts import LoadedRevisions
-from argosy_agent.contract import FailureKind, LoadedModel, LoadState
+from argosy_agent.contract import WAY_OUT, FailureKind, LoadedModel, LoadState
+
+
+def loaded(*models: LoadedModel) -> LoadedRevisions:
+    return LoadedRevisions.of([ServerReport("s", ready=True, models=models)], ())
+
+
+def failed(kind: FailureKind, reason: str = "no such file") -> LoadedModel:
+    return LoadedModel("m", 2, LoadState.UNAVAILABLE, reason, kind)
 
 
 def test_a_stable_version_answers_though_the_candidate_cannot_be_fetched() -> None:
-    failed = LoadState.UNAVAILABLE, "no such file", FailureKind.DOWNLOAD
-    stable = LoadedModel("m", 1, *failed, former=True)
-    report = ServerReport("s", ready=True, models=(stable, LoadedModel("m", 2, *failed)))
-    loaded = LoadedRevisions.of([report], ())
-    assert loaded.is_ready("m", 1)
-    assert not loaded.is_ready("m", 2)
-    assert not loaded.candidate("m", 2).loaded
+    unfetched = LoadState.UNAVAILABLE, "no such file", FailureKind.DOWNLOAD
+    stable = LoadedModel("m", 1, *unfetched, former=True)
+    server = loaded(stable, LoadedModel("m", 2, *unfetched))
+    assert server.is_ready("m", 1)
+    assert not server.is_ready("m", 2)
+    assert not server.candidate("m", 2).loaded
+
+
+@pytest.mark.parametrize("kind", [FailureKind.DOWNLOAD, FailureKind.DEVICE, FailureKind.SERVER])
+def test_what_a_revision_did_not_cause_is_no_failure_of_its_own(kind: FailureKind) -> None:
+    facts = loaded(failed(kind)).candidate("m", 2)
+    assert facts.failure is None
+    assert facts.unrelated is not None
+    assert facts.unrelated.message == "s: no such file"
+
+
+def test_a_failure_does_not_promise_that_a_held_revision_is_loaded_again() -> None:
+    reason = f"model.onnx holds no graph; {WAY_OUT} (the server's log may say more)"
+    facts = loaded(failed(FailureKind.LOAD, reason)).candidate("m", 2)
+    assert facts.failure is not None
+    assert facts.failure.message == "s: model.onnx holds no graph (the server's log may say more)"
