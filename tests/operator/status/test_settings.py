@@ -86,7 +86,7 @@ def test_what_says_how_a_version_is_proven_is_reported_where_none_is() -> None:
 @pytest.mark.parametrize("rollout", [{}, {"steps": [{"traffic": "10%"}]}, {"shadow": {"traffic": "10%"}}, UNPROVEN])
 def test_commands_and_the_operator_agree_on_what_is_proven(rollout: dict[str, Any]) -> None:
     spec = {"rollout": rollout}
-    asked = Member("InferenceModel", "m", "default", spec).proves
+    requested = Member("InferenceModel", "m", "default", spec).proves
     assert asked is is_staged(model("m", **spec).spec.rollout)
 
 
