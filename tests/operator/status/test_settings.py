@@ -87,7 +87,7 @@ def test_what_says_how_a_version_is_proven_is_reported_where_none_is() -> None:
 def test_commands_and_the_operator_agree_on_what_is_proven(rollout: dict[str, Any]) -> None:
     spec = {"rollout": rollout}
     requested = Member("InferenceModel", "m", "default", spec).proves
-    assert asked is is_staged(model("m", **spec).spec.rollout)
+    assert requested is is_staged(model("m", **spec).spec.rollout)
 
 
 def test_a_chat_that_no_server_answers_is_reported() -> None:
