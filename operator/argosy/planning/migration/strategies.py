@@ -97,7 +97,6 @@ def _capacity(state: PoolState, name: str, budget: MemoryBudget) -> ReplicaCapac
     updates = [change for change in blocked if change.change.before is not None and not change.change.inplace]
     short = [change for change in updates if change.shortage is not None or change.change.apart]
     return ReplicaCapacity(
-        budget.server.name,
         both=not short,
         alone=all(change.fits_alone for change in short),
         reached=state.observed.reachable(budget.server.name, name),

@@ -46,7 +46,6 @@ class ReplicaCapacity:
     `lacks`: why both do not fit, as a clause.
     """
 
-    server: str
     both: bool
     alone: bool = True
     reached: bool = True

@@ -12,9 +12,8 @@ from argosy.planning.rollouts.shares import actual_traffic, candidate_replicas, 
 from argosy.planning.rollouts.strategy import ReplicaCapacity, RolloutFacts, RolloutStrategy, choose_strategy
 
 LACKS = "version 2 needs 50 GiB on GPU 0 of node a, where 30 GiB are free next to version 1"
-FITS, SHORT = ReplicaCapacity("p-0", both=True), ReplicaCapacity("p-0", both=False, lacks=LACKS)
-OTHER = replace(SHORT, server="p-1")
-SILENT = replace(OTHER, reached=False)
+FITS, SHORT = ReplicaCapacity(both=True), ReplicaCapacity(both=False, lacks=LACKS)
+SILENT = replace(SHORT, reached=False)
 
 
 def facts(
@@ -28,14 +27,14 @@ def facts(
     [
         ((FITS,), False, False, RolloutStrategy.SURGE_INPLACE),
         ((FITS,), True, True, RolloutStrategy.SURGE_INPLACE),
-        ((FITS, OTHER), True, False, RolloutStrategy.SURGE_FREE_GPUS),
+        ((FITS, SHORT), True, False, RolloutStrategy.SURGE_FREE_GPUS),
         ((SHORT,), True, False, RolloutStrategy.SURGE_FREE_GPUS),
-        ((SHORT, OTHER), False, False, RolloutStrategy.REPLICA_BY_REPLICA),
+        ((SHORT, SHORT), False, False, RolloutStrategy.REPLICA_BY_REPLICA),
         ((SHORT, SILENT), False, False, None),
         ((SHORT,), False, True, RolloutStrategy.RECREATE),
         ((SHORT,), False, False, None),
         ((replace(SHORT, alone=False),), False, True, None),
-        ((replace(SHORT, alone=False), OTHER), False, True, None),
+        ((replace(SHORT, alone=False), SHORT), False, True, None),
     ],
 )
 def test_auto_takes_what_costs_least(
@@ -67,7 +66,7 @@ def test_one_replica_without_memory_for_both_gets_all_traffic_at_the_first_step_
 
 
 def test_what_is_declared_to_surge_waits_for_memory_and_names_the_way_out() -> None:
-    chosen = choose_strategy(facts(SHORT, OTHER, requested=Strategy.SURGE, free_gpus=True, queues=True))
+    chosen = choose_strategy(facts(SHORT, SHORT, requested=Strategy.SURGE, free_gpus=True, queues=True))
     assert chosen.strategy is None
     assert chosen.message == (
         f"rollout.strategy is Surge, and {LACKS}: version 1 goes on serving, and version 2 waits. Free GPU memory; or "
@@ -76,7 +75,7 @@ def test_what_is_declared_to_surge_waits_for_memory_and_names_the_way_out() -> N
 
 
 def test_steps_by_replicas_are_reported_beforehand() -> None:
-    chosen = choose_strategy(facts(SHORT, OTHER, replace(OTHER, server="p-2"), steps=(50, 500)))
+    chosen = choose_strategy(facts(SHORT, SHORT, SHORT, steps=(50, 500)))
     assert (chosen.strategy, chosen.replicas) == (RolloutStrategy.REPLICA_BY_REPLICA, 3)
     assert chosen.message.endswith(
         "while the others serve; requests are split as replicas are, so steps of 5%, 50% have 33.3%, 33.3% "
@@ -99,15 +98,15 @@ def test_servers_that_have_both_revisions_split_requests_themselves() -> None:
 
 def test_requests_that_are_not_mirrored_are_reported_beforehand() -> None:
     unmirrored = "; requests are not mirrored, which takes both on one server"
-    alone = choose_strategy(facts(SHORT, OTHER, mirrored=100))
+    alone = choose_strategy(facts(SHORT, SHORT, mirrored=100))
     assert alone.message.endswith(
         f"{unmirrored}; requests are split as replicas are, so a step of 10% has 50% (1 of 2 replicas)"
     )
-    stepped = choose_strategy(facts(SHORT, OTHER, mirrored=100, steps=(250,)))
+    stepped = choose_strategy(facts(SHORT, SHORT, mirrored=100, steps=(250,)))
     assert stepped.message.endswith(
         f"{unmirrored}; requests are split as replicas are, so a step of 25% has 50% (1 of 2 replicas)"
     )
-    of_ensembles = choose_strategy(facts(SHORT, OTHER, mirrored=100, by_replicas=False))
+    of_ensembles = choose_strategy(facts(SHORT, SHORT, mirrored=100, by_replicas=False))
     assert of_ensembles.message.endswith(f"{unmirrored}; version 2 is analyzed once it has all requests")
     recreated = choose_strategy(facts(SHORT, requested=Strategy.RECREATE, mirrored=100))
     assert recreated.message.endswith(unmirrored)
@@ -116,7 +115,7 @@ def test_requests_that_are_not_mirrored_are_reported_beforehand() -> None:
 
 def test_without_steps_no_share_is_reported() -> None:
     assert shares_in_words((), 3) == ""
-    assert "split" not in choose_strategy(facts(SHORT, OTHER)).message
+    assert "split" not in choose_strategy(facts(SHORT, SHORT)).message
 
 
 @given(st.integers(1, 1000), st.integers(1, 100))
@@ -139,10 +138,7 @@ def test_a_later_step_never_has_fewer_replicas(one: int, other: int, replicas: i
 def test_nothing_that_serves_alone_is_unloaded_unless_that_is_declared_or_requests_are_queued(
     drawn: list[tuple[bool, bool, bool]], data: st.DataObject
 ) -> None:
-    replicas = [
-        ReplicaCapacity(f"p-{at}", both, alone or both, reached, LACKS)
-        for at, (both, alone, reached) in enumerate(drawn)
-    ]
+    replicas = [ReplicaCapacity(both, alone or both, reached, LACKS) for both, alone, reached in drawn]
     requested = data.draw(st.sampled_from(Strategy))
     free, queues = data.draw(st.booleans()), data.draw(st.booleans())
     chosen = choose_strategy(RolloutFacts(requested, replicas, free, queues))
