@@ -23,7 +23,7 @@ parameters { key: "scheduling_policy" value { string_value: "priority" } }
 def vllm_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a repository with the model `llm`, its adapter `other`, and a model `broken` whose weights are cut off."""
     root = tmp_path_factory.mktemp("models")
-    version = repository.write(root, CONFIG)
+    version = repository.write(root, CONFIG, max_position_embeddings=repository.POSITIONS)
     broken = root / "broken/1"
     broken.mkdir(parents=True)
     (broken / "config.json").write_bytes((version / "config.json").read_bytes())

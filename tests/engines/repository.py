@@ -9,6 +9,8 @@ from tests.peers.argosy import argosy
 from tests.peers.server import Server
 
 START_S = 600.0
+POSITIONS = 4096
+"""The context length of a model whose streams go on for seconds, so that a test can interrupt them."""
 
 
 def write(root: Path, config: str, **llama: Any) -> Path:

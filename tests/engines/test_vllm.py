@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import tiny_llama
+from tests.engines import repository
 from tests.engines.engine_requests import GREEDY, engine_processes, gauge, generate, post, stream
 from tests.peers.server import Server
 from tests.waiting import wait
@@ -168,8 +169,8 @@ def test_stop_strings_end_an_answer(vllm_server):
 @pytest.mark.parametrize(
     ("sampling", "text", "message"),
     [
-        ({}, "x" * 100_000, f"maximum context length is {tiny_llama.POSITIONS} tokens, but the prompt has 100000"),
-        ({"max_tokens": 5000}, "Hello", f"maximum context length is {tiny_llama.POSITIONS} tokens"),
+        ({}, "x" * 100_000, f"maximum context length is {repository.POSITIONS} tokens, but the prompt has 100000"),
+        ({"max_tokens": 5000}, "Hello", f"maximum context length is {repository.POSITIONS} tokens"),
         ({"n": 1000}, "Hello", "'n' is 1000, expected 1 to 128"),
         ({"temperature": -1}, "Hello", "'temperature' is -1, expected 0 or more"),
         ({"structured_outputs": {"json": {"type": "nonsense"}}}, "Hello", ""),
@@ -190,7 +191,7 @@ def test_a_temperature_close_to_zero_is_greedy(vllm_server):
 
 
 def test_a_client_that_goes_frees_the_cache(vllm_server):
-    long = {"max_tokens": 480, "temperature": 0, "ignore_eos": True}
+    long = {"max_tokens": 4000, "temperature": 0, "ignore_eos": True}
     with stream(vllm_server, "Hello", long) as events:
         next(events)
         wait(lambda: gauge(vllm_server, "vllm:num_requests_running") == 1, 0.1)
@@ -221,10 +222,10 @@ def test_a_checkpoint_that_is_cut_off_is_named(vllm_server):
 
 
 def test_an_engine_that_is_killed_ends_its_streams_and_comes_back(vllm_server):
-    long = {"max_tokens": 480, "temperature": 0, "ignore_eos": True}
+    long = {"max_tokens": 4000, "temperature": 0, "ignore_eos": True}
+    (engine,) = engine_processes(vllm_server.process.pid)
     with stream(vllm_server, "Hello", long) as events:
         next(events)
-        (engine,) = engine_processes(vllm_server.process.pid)
         os.kill(engine, signal.SIGKILL)
         *_, last = events
     assert "its engine died" in last["error"]

@@ -18,7 +18,7 @@ SCHEMA = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": [
 FUNCTION = {"name": "choose", "parameters": SCHEMA}
 TOOLS: Any = [{"type": "function", "function": FUNCTION}]
 CHAT: dict[str, Any] = {"model": "llm", "messages": [{"role": "user", "content": "Hi"}]}
-LONG: dict[str, Any] = {"max_tokens": 400, "temperature": 0, "stream": True, "extra_body": {"ignore_eos": True}}
+LONG: dict[str, Any] = {"max_tokens": 4000, "temperature": 0, "stream": True, "extra_body": {"ignore_eos": True}}
 
 
 @pytest.fixture
@@ -79,9 +79,9 @@ def test_a_client_that_goes_ends_its_request(client: openai.OpenAI, vllm_server:
 
 
 def test_an_engine_that_is_killed_ends_a_stream_with_an_error(client: openai.OpenAI, vllm_server: Server) -> None:
+    (engine,) = engine_processes(vllm_server.process.pid)
     stream = iter(client.chat.completions.create(**CHAT, **LONG))
     next(stream)
-    (engine,) = engine_processes(vllm_server.process.pid)
     os.kill(engine, signal.SIGKILL)
     with pytest.raises(openai.APIError, match="its engine died") as raised:
         list(stream)
