@@ -11,53 +11,24 @@ from typing import Any
 
 import httpx
 import numpy as np
-from tests.serve.up import REQUEST, Up
+from e2e.parts.up import REQUEST, Up
+from e2e.parts.versioned import NAME, VersionedModel
 
 STEP = 0.1
 """The traffic of the first step, the one that a bad version meets."""
 RATE = 100.0
 """Requests a second."""
 PATIENCE_S = 120.0
-MANIFESTS = f"""
-apiVersion: argosy.dev/v1alpha1
-kind: ServingPool
-metadata: {{name: laptop}}
----
-apiVersion: argosy.dev/v1alpha1
-kind: InferenceModel
-metadata: {{name: work}}
-spec:
-  poolRef: {{name: laptop}}
-  modelFormat: {{name: python}}
-  version: NUMBER
-  storageUri: file:vNUMBER
-  inputs: [{{name: X, dataType: TYPE_INT32, dims: [1]}}]
-  outputs: [{{name: VERSION, dataType: TYPE_INT32, dims: [1]}}]
-  rollout:
-    steps: [{{traffic: {STEP:.0%}, pause: 1s}}, {{traffic: 50%, pause: 1s}}]
-    analysis: {{warmUp: 0s, errorRate: {{acceptable: 1%, unacceptable: 20%}}, latency: {{p50: 20}}}}
-"""
-MODEL = """
-import random
-
-import numpy as np
-import triton_python_backend_utils as pb_utils
-
-
-class TritonPythonModel:
-    def initialize(self, args):
-        self._version = np.array([int(args["model_version"])], np.int32)
-
-    def execute(self, requests):
-        return [self._answer() for _ in requests]
-
-    def _answer(self):
-        if random.random() < FAILING:
-            return pb_utils.InferenceResponse(error=pb_utils.TritonError(f"version {self._version[0]} fails"))
-        return pb_utils.InferenceResponse([pb_utils.Tensor("VERSION", self._version)])
+ROLLOUT = f"""{{
+    steps: [{{traffic: {STEP:.0%}, pause: 1s}}, {{traffic: 50%, pause: 1s}}],
+    analysis: {{warmUp: 0s, errorRate: {{acceptable: 1%, unacceptable: 20%}}, latency: {{p50: 20}}}}}}
 """
 FAILING = 0.5
 """The share of its requests that a bad version fails."""
+FAIL = f"""
+if random.random() < {FAILING}:
+    return pb_utils.InferenceResponse(error=pb_utils.TritonError(f"version {{self._version[0]}} fails"))
+"""
 
 
 @dataclass
@@ -87,27 +58,21 @@ class Answers:
 
 
 class Release:
-    """A started `argosy up`, and the next version's number."""
+    """Versions that are declared one after the other on a started `argosy up`."""
 
     def __init__(self, up: Up) -> None:
-        self.up, self.version = up, 1
+        self.up, self._model, self._version = up, VersionedModel(up, ROLLOUT), 0
 
-    def declare(self, failing: float = 0.0) -> int:
-        """Declare the next version, as a commit does, and return it."""
-        files = self.up.manifests / f"v{self.version}"
-        files.mkdir(parents=True)
-        (files / "model.py").write_text(MODEL.replace("FAILING", str(failing)))
-        manifest = self.up.manifests / "all.yaml"
-        manifest.with_suffix(".tmp").write_text(MANIFESTS.replace("NUMBER", str(self.version)))
-        manifest.with_suffix(".tmp").replace(manifest)
-        self.version += 1
-        return self.version - 1
+    def declare(self, answer: str = "pass") -> int:
+        """Declare the next version, as a commit does, and return it. `answer` runs before each of its answers."""
+        self._version += 1
+        self._model.declare(self._version, answer=answer)
+        return self._version
 
     @property
     def rollout(self) -> dict[str, Any]:
         """The rollout in the status."""
-        rollout: dict[str, Any] = self.up.status("work").get("rollout", {})
-        return rollout
+        return self._model.rollout
 
     async def until(self, version: int, *phases: str) -> None:
         """Wait until the rollout of a version has one of these phases."""
@@ -161,7 +126,7 @@ async def _send_all(client: httpx.AsyncClient, answers: Answers) -> None:
 
 async def _send(client: httpx.AsyncClient, answers: Answers) -> None:
     try:
-        answer = await client.post("/v2/models/work/infer", content=REQUEST)
+        answer = await client.post(f"/v2/models/{NAME}/infer", content=REQUEST)
     except httpx.HTTPError:
         answers.add(0)
         return
@@ -198,7 +163,7 @@ async def bad_bumps(release: Release, count: int) -> dict[str, Any]:
     shares: list[float] = []
     for _ in range(count):
         async with loaded(release.up) as answers:
-            version = release.declare(FAILING)
+            version = release.declare(FAIL)
             await release.until(version, "RollingBack", "Held", "Promoted")
             if release.rollout["phase"] == "Promoted":
                 raise RuntimeError(f"bad version {version} was promoted: {release.rollout}")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.serve.up import Up
+from e2e.parts.up import Up
 
 pytestmark = pytest.mark.timeout(600)
 

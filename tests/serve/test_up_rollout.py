@@ -3,55 +3,19 @@
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.serve.up import Up
+from e2e.parts.up import Up
+from e2e.parts.versioned import VersionedModel
 
 pytestmark = pytest.mark.timeout(600)
 
-MANIFESTS = """
-apiVersion: argosy.dev/v1alpha1
-kind: ServingPool
-metadata: {{name: laptop}}
----
-apiVersion: argosy.dev/v1alpha1
-kind: InferenceModel
-metadata: {{name: work}}
-spec:
-  poolRef: {{name: laptop}}
-  modelFormat: {{name: python}}
-  version: {version}
-  storageUri: file:v{version}
-  inputs: [{{name: X, dataType: TYPE_INT32, dims: [1]}}]
-  outputs: [{{name: VERSION, dataType: TYPE_INT32, dims: [1]}}]
-  config: {{parameters: {{release: {{string_value: "{version}"}}}}}}
-  rollout:
-    steps: [{{traffic: 20%, pause: 1s}}, {{traffic: 50%, pause: 1s}}]
-    analysis: {{warmUp: 0s, latency: {{p50: 50}}, errorRate: {{acceptable: 1%, unacceptable: 20%}}}}
+ROLLOUT = """{
+    steps: [{traffic: 20%, pause: 1s}, {traffic: 50%, pause: 1s}],
+    analysis: {warmUp: 0s, latency: {p50: 50}, errorRate: {acceptable: 1%, unacceptable: 20%}}}
 """
-MODEL = """
-import json
-
-import numpy as np
-import triton_python_backend_utils as pb_utils
-
-
-class TritonPythonModel:
-    def initialize(self, args):
-        {load}
-        release = json.loads(args["model_config"])["parameters"]["release"]["string_value"]
-        self._version = np.array([int(release)], np.int32)
-        with open({loads!r}, "a") as loads:
-            loads.write(args["model_version"] + " as " + release + "\\n")
-
-    def execute(self, requests):
-        {execute}
-        return [pb_utils.InferenceResponse([pb_utils.Tensor("VERSION", self._version)]) for _ in requests]
-"""
-GOOD, BROKEN, FAILING = (1, 2, 5), 3, 4
-"""The versions that answer, one that does not load, and one that fails each request."""
+BROKEN, FAILING = 3, 4
+"""A version that does not load, and one that fails each request."""
 
 
 class Traffic:
@@ -82,99 +46,59 @@ class Traffic:
             self.answers.append(answer["outputs"][0]["data"][0] if status == 200 else "error")
 
 
-class Release:
-    """The model of the manifests on a started `argosy up`."""
-
-    def __init__(self, up: Up) -> None:
-        self.up = up
-
-    @property
-    def loads(self) -> list[str]:
-        """Which versions were loaded, in order, each with the version whose configuration it got."""
-        return (self.up.manifests.parent / "loads").read_text().splitlines()
-
-    def declare(self, version: int) -> None:
-        """Declare a version, as a commit does."""
-        (self.up.manifests / "all.yaml").write_text(MANIFESTS.format(version=version))
-
-    @property
-    def rollout(self) -> dict[str, Any]:
-        """The rollout in the status."""
-        rollout: dict[str, Any] = self.up.status("work").get("rollout", {})
-        return rollout
-
-    @property
-    def stable(self) -> int:
-        """The stable version."""
-        return int(self.rollout.get("stable", {}).get("version", 0))
-
-    def until(self, phase: str, version: int) -> None:
-        """Wait until a phase is reached with this stable version."""
-        what = f"{phase} with version {version}"
-        self.up.until(f"{what}; {self.rollout}", lambda: self.rollout.get("phase") == phase and self.stable == version)
-
-
 @pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
-    """Yield a started `argosy up` on which version 1 serves."""
-    folder: Path = tmp_path_factory.mktemp("release")
-    up = Up(folder)
-    for version in (*GOOD, BROKEN, FAILING):
-        files = up.manifests / f"v{version}"
-        files.mkdir(parents=True)
-        load = 'raise RuntimeError("no weights")' if version == BROKEN else "pass"
-        execute = 'raise RuntimeError("it fails")' if version == FAILING else "pass"
-        (files / "model.py").write_text(MODEL.format(load=load, execute=execute, loads=str(folder / "loads")))
-    started = Release(up)
+def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VersionedModel]:
+    """Yield a model on a started `argosy up`, whose version 1 serves."""
+    started = VersionedModel(Up(tmp_path_factory.mktemp("release")), ROLLOUT)
     started.declare(1)
-    up.start()
+    started.up.start()
     try:
         started.until("Stable", 1)
         yield started
     finally:
-        up.stop()
+        started.up.stop()
 
 
-def test_a_version_that_does_not_load_is_held_and_meets_no_request(release: Release) -> None:
-    with Traffic(release.up) as traffic:
-        release.declare(BROKEN)
-        release.until("Held", 1)
+def test_a_version_that_does_not_load_is_held_and_meets_no_request(model: VersionedModel) -> None:
+    with Traffic(model.up) as traffic:
+        model.declare(BROKEN, load='raise RuntimeError("no weights")')
+        model.until("Held", 1)
     assert traffic.since(0).keys() == {1}
-    (held,) = release.rollout["held"]
+    (held,) = model.rollout["held"]
     assert held["version"] == BROKEN
     assert "no weights" in held["message"]
 
 
-def test_a_good_version_takes_over_step_by_step_without_a_failed_request(release: Release) -> None:
-    with Traffic(release.up) as traffic:
-        release.declare(2)
-        release.until("Promoted", 2)
+def test_a_good_version_takes_over_step_by_step_without_a_failed_request(model: VersionedModel) -> None:
+    with Traffic(model.up) as traffic:
+        model.declare(2)
+        model.until("Promoted", 2)
         promoted = len(traffic.answers)
-        release.up.until("further answers", lambda: len(traffic.answers) > promoted + 50)
+        model.up.until("further answers", lambda: len(traffic.answers) > promoted + 50)
     assert traffic.since(0).keys() == {1, 2}
     assert traffic.since(promoted + 2).keys() == {2}
-    assert release.loads == ["1 as 1", "2 as 2"], "each with its own configuration, and once"
+    assert model.loads == ["1 as 1", "2 as 2"], "each with its own configuration, and once"
 
 
-def test_a_version_that_fails_is_taken_back_and_met_few_requests(release: Release) -> None:
-    with Traffic(release.up) as traffic:
-        release.declare(FAILING)
-        release.until("Held", 2)
+def test_a_version_that_fails_is_taken_back_and_met_few_requests(model: VersionedModel) -> None:
+    with Traffic(model.up) as traffic:
+        model.declare(FAILING, answer='raise RuntimeError("it fails")')
+        model.until("Held", 2)
         back = len(traffic.answers)
-        release.up.until("further answers", lambda: len(traffic.answers) > back + 50)
+        model.up.until("further answers", lambda: len(traffic.answers) > back + 50)
     answers = traffic.since(0)
     assert answers.keys() == {2, "error"}
     assert traffic.since(back).keys() == {2}
     assert answers["error"] <= 0.2 * answers.total() + 1
 
 
-def test_a_killed_argosy_goes_on(release: Release) -> None:
-    release.declare(5)
-    release.up.until("the first step", lambda: release.rollout.get("phase") == "Stepping")
-    release.up.kill()
-    release.up.start()
-    with Traffic(release.up) as traffic:
-        release.until("Promoted", 5)
+def test_a_killed_argosy_goes_on(model: VersionedModel) -> None:
+    model.declare(5)
+    model.up.until("the first step", lambda: model.rollout.get("phase") == "Stepping")
+    model.up.kill()
+    model.up.start()
+    with Traffic(model.up) as traffic:
+        model.until("Promoted", 5)
     assert "error" not in traffic.since(0)
 
 
@@ -230,9 +154,9 @@ def scores_until(up: Up, phase: str, stable: int) -> set[float]:
 
 
 def test_the_shadow_passes_a_version_within_the_tolerance_and_stops_another_before_any_client_met_it(
-    release: Release,
+    model: VersionedModel,
 ) -> None:
-    up = release.up
+    up = model.up
     declare_score(up, 1)
     assert scores_until(up, "Stable", 1) == {0.5}
     declare_score(up, 2)

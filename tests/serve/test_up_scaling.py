@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.serve.up import Up
+from e2e.parts.up import Up
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -17,11 +17,12 @@ REQUEST = json.dumps({"inputs": [{"name": "X", "datatype": "INT32", "shape": [1]
 
 
 class Up:
-    """A started `argosy up` on the manifests of a folder, with its state next to them."""
+    """A started `argosy up` on the manifests of a folder, with its state next to them, and further flags."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *flags: str) -> None:
         self.state, self.log, self.manifests = folder / "state", folder / "log", folder / "manifests"
         self.http, self.grpc, self.metrics = free_ports(3)
+        self._flags = flags
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> "Up":
@@ -31,6 +32,7 @@ class Up:
             f"--grpc-port={self.grpc}",
             f"--metrics-port={self.metrics}",
             f"--state={self.state}",
+            *self._flags,
         )
         command = (sys.executable, "-m", "argosy.cli", "up", str(self.manifests), *flags)
         with self.log.open("ab") as output:
