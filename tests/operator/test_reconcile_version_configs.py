@@ -44,7 +44,7 @@ def effective(desired: RenderedModel, version: int) -> ModelConfig:
     return config
 
 
-class Watched:
+class ConfigWatch:
     """A rollout, and what each version was configured by in each round of it."""
 
     def __init__(self) -> None:
@@ -85,12 +85,12 @@ class Watched:
 
 
 @pytest.fixture
-def watched() -> Watched:
+def watched() -> ConfigWatch:
     """Return a cluster on which version 1 serves batches of 4."""
-    return Watched()
+    return ConfigWatch()
 
 
-def test_a_candidate_has_its_own_configuration_and_the_stable_one_keeps_its_own(watched: Watched) -> None:
+def test_a_candidate_has_its_own_configuration_and_the_stable_one_keeps_its_own(watched: ConfigWatch) -> None:
     watched.until(model(2, **NEW), Phase.STEPPING)
     desired = rendered(watched.rolling.cluster)
     assert (desired.versions[1].own, effective(desired, 1).max_batch_size) == (None, 4)
@@ -99,7 +99,7 @@ def test_a_candidate_has_its_own_configuration_and_the_stable_one_keeps_its_own(
     assert watched.rolling.weights() == [{1: 90, 2: 10}]
 
 
-def test_no_version_is_configured_otherwise_while_it_is_promoted(watched: Watched) -> None:
+def test_no_version_is_configured_otherwise_while_it_is_promoted(watched: ConfigWatch) -> None:
     new = model(2, **NEW)
     watched.until(new, Phase.STEPPING)
     for _ in range(100):
@@ -115,7 +115,7 @@ def test_no_version_is_configured_otherwise_while_it_is_promoted(watched: Watche
     assert watched.sizes() == {1: [4], 2: [8], 3: [2]}
 
 
-def test_a_former_version_that_the_policy_retains_stays_as_it_was(watched: Watched) -> None:
+def test_a_former_version_that_the_policy_retains_stays_as_it_was(watched: ConfigWatch) -> None:
     policy = {"versionPolicy": {"latest": {"numVersions": 2}}}
     new = model(2, **NEW, **policy)
     watched.until(new, Phase.STEPPING)
@@ -126,7 +126,7 @@ def test_a_former_version_that_the_policy_retains_stays_as_it_was(watched: Watch
     assert watched.sizes() == {1: [4], 2: [8]}
 
 
-def test_a_candidate_that_is_taken_back_leaves_the_stable_one_as_it_was(watched: Watched) -> None:
+def test_a_candidate_that_is_taken_back_leaves_the_stable_one_as_it_was(watched: ConfigWatch) -> None:
     new = model(2, **NEW)
     watched.until(new, Phase.STEPPING)
     watched.rolling.judge(Outcome.FAILED)
@@ -137,7 +137,7 @@ def test_a_candidate_that_is_taken_back_leaves_the_stable_one_as_it_was(watched:
     assert rendered(watched.rolling.cluster).versions[1].own is None
 
 
-def test_both_revisions_follow_the_number_of_instances(watched: Watched) -> None:
+def test_both_revisions_follow_the_number_of_instances(watched: ConfigWatch) -> None:
     watched.until(model(2, **NEW), Phase.STEPPING)
     watched.tick(model(2, **NEW, instances=2), 20)
     desired = rendered(watched.rolling.cluster)
@@ -147,7 +147,7 @@ def test_both_revisions_follow_the_number_of_instances(watched: Watched) -> None
     assert watched.sizes()[1] == [4, 4]
 
 
-def test_a_replaced_server_gets_both_revisions(watched: Watched) -> None:
+def test_a_replaced_server_gets_both_revisions(watched: ConfigWatch) -> None:
     new = model(2, **NEW)
     watched.until(new, Phase.STEPPING)
     watched.rolling.cluster.restart("p-0")

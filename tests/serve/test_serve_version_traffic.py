@@ -81,7 +81,7 @@ CONFIGS = {
 }
 
 
-class Divided:
+class DividingServer:
     """The server, its repository, and the weights of its models."""
 
     def __init__(self, folder: Path) -> None:
@@ -118,9 +118,9 @@ class Divided:
 
 
 @pytest.fixture(scope="module")
-def divided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Divided]:
+def divided(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DividingServer]:
     """Yield the one server of this module."""
-    divided = Divided(tmp_path_factory.mktemp("divided"))
+    divided = DividingServer(tmp_path_factory.mktemp("divided"))
     try:
         divided.serving.wait_until_ready()
         yield divided
@@ -133,7 +133,7 @@ Ask = Callable[..., int]
 
 
 @pytest.fixture
-def http_json(divided: Divided) -> Iterator[Ask]:
+def http_json(divided: DividingServer) -> Iterator[Ask]:
     """Yield requests in JSON, all over one connection."""
     connection = HTTPConnection(divided.address("HTTP"))
     tensor = {"name": "X", "datatype": "INT32", "shape": [1], "data": [1]}
@@ -150,7 +150,7 @@ def http_json(divided: Divided) -> Iterator[Ask]:
 
 
 @pytest.fixture
-def http_binary(divided: Divided) -> Iterator[Ask]:
+def http_binary(divided: DividingServer) -> Iterator[Ask]:
     """Yield requests with binary tensors, which are made of a template from the second on."""
     client = triton_http.InferenceServerClient(divided.address("HTTP"))
     tensor = triton_http.InferInput("X", [1], "INT32").set_data_from_numpy(np.array([1], np.int32))
@@ -166,7 +166,7 @@ def http_binary(divided: Divided) -> Iterator[Ask]:
 
 
 @pytest.fixture
-def grpc(divided: Divided) -> Iterator[Ask]:
+def grpc(divided: DividingServer) -> Iterator[Ask]:
     """Yield calls over gRPC."""
     client = triton_grpc.InferenceServerClient(divided.address("GRPCInference"))
     tensor = triton_grpc.InferInput("X", [1], "INT32").set_data_from_numpy(np.array([1], np.int32))
@@ -182,7 +182,7 @@ def grpc(divided: Divided) -> Iterator[Ask]:
 
 
 @pytest.fixture
-def generate(divided: Divided) -> Ask:
+def generate(divided: DividingServer) -> Ask:
     """Return requests to the generate endpoint."""
 
     def ask(headers: dict[str, str] | None = None, **parameters: Any) -> int:
@@ -197,7 +197,7 @@ def generate(divided: Divided) -> Ask:
 
 
 @pytest.fixture
-def chat(divided: Divided) -> Ask:
+def chat(divided: DividingServer) -> Ask:
     """Return chats over OpenAI's API; `user` is a field of their body."""
 
     def ask(headers: dict[str, str] | None = None, **fields: Any) -> int:
@@ -293,7 +293,7 @@ def test_weights_change_under_load_and_no_request_is_lost(divided, http_binary):
     assert divided.serving.text.count("loading: m:") == 2, "each version was loaded once"
 
 
-def counters(divided: Divided) -> Counter[int]:
+def counters(divided: DividingServer) -> Counter[int]:
     """Return the requests that each version was sent by weight."""
     lines = [
         line for line in divided.serving.metrics().splitlines() if line.startswith("argosy_version_requests_total")

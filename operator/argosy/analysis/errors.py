@@ -10,12 +10,12 @@ from typing import Final
 
 from argosy.analysis.sequential import Decision, RateTest
 from argosy.api.model.rollout.analysis import Analysis
+from argosy.api.values.quantity import MILLIONTHS, THOUSANDTHS
 from argosy.autoscaling.metrics.version_counts import VersionSignals
 from argosy.rollout.verdict import Measurement, Outcome
 
 ERROR_RATE: Final = "errorRate"
 STABLE_FAILS: Final = "the stable revision fails as many requests"
-_MILLIONTHS, _THOUSANDTHS = 1e6, 1e3
 _HIGHEST = 1 - 1e-6
 _NOTHING: Final = VersionSignals()
 _REMARKABLE: Final = 1.5
@@ -29,14 +29,14 @@ OUTCOMES: Final = {
 
 def confidence(analysis: Analysis) -> float:
     """Return the confidence that the spec states, from 0 to 1."""
-    return analysis.confidence / _THOUSANDTHS
+    return analysis.confidence / THOUSANDTHS
 
 
 def error_test(analysis: Analysis) -> RateTest:
     """Return the test that the spec states."""
     rates = analysis.error_rate
-    unacceptable = min(rates.unacceptable / _MILLIONTHS, _HIGHEST)
-    return RateTest(min(rates.acceptable / _MILLIONTHS, unacceptable / 2), unacceptable, confidence(analysis))
+    unacceptable = min(rates.unacceptable / MILLIONTHS, _HIGHEST)
+    return RateTest(min(rates.acceptable / MILLIONTHS, unacceptable / 2), unacceptable, confidence(analysis))
 
 
 def error_rate(

@@ -11,7 +11,7 @@ from typing import Final
 from argosy.analysis.errors import confidence, error_test
 from argosy.analysis.sequential import Decision, RateTest
 from argosy.api.model.rollout.analysis import Analysis
-from argosy.autoscaling.metrics.unanswered import Unanswered
+from argosy.autoscaling.metrics.unanswered import UnansweredRequests
 from argosy.autoscaling.metrics.version_counts import VersionSignals
 from argosy.rollout.verdict import Measurement, Outcome
 
@@ -48,7 +48,7 @@ def unanswered(analysis: Analysis, candidate: VersionSignals, stable: VersionSig
     )
 
 
-def _upper(version: Unanswered, sure: float) -> float | None:
+def _upper(version: UnansweredRequests, sure: float) -> float | None:
     """Return the upper end of Wilson's confidence interval of the share; None without requests."""
     if not version.requests:
         return None

@@ -7,10 +7,10 @@ from argosy.analysis.sequential import RateTest
 from argosy.api import InferenceModel, Resource, ServingPool
 from argosy.api.model.rollout.analysis import Analysis, OnInconclusive
 from argosy.api.model.rollout.rollout import Rollout, Strategy
+from argosy.api.values.quantity import MILLIONTHS, THOUSANDTHS
 from argosy.planning.rollouts.member import is_staged
 from argosy.planning.rollouts.revision import Member, changed_fields, revision_of
 
-_MILLION, _THOUSAND = 1_000_000, 1000
 _MANY = 100_000
 """Requests at one step beyond which few models have a verdict within half an hour."""
 _RATIOS = (("service_time", "serviceTime"), ("p50", "p50"), ("p95", "p95"), ("p99", "p99"))
@@ -66,8 +66,8 @@ def _analysis(rollout: Rollout) -> Iterator[str]:
 
 def _requests(analysis: Analysis) -> int:
     """Return the fewest requests of a step for the verdict that a version is acceptable."""
-    rates, confidence = analysis.error_rate, analysis.confidence / _THOUSAND
-    test = RateTest(rates.acceptable / _MILLION, rates.unacceptable / _MILLION, confidence)
+    rates, confidence = analysis.error_rate, analysis.confidence / THOUSANDTHS
+    test = RateTest(rates.acceptable / MILLIONTHS, rates.unacceptable / MILLIONTHS, confidence)
     return round(test.fewest_samples)
 
 

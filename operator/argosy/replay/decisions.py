@@ -12,7 +12,7 @@ from argosy.replay.secrets import without_secrets
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class Replay:
     """A round that was decided again: its decisions, or the error that it ended with, and what differs."""
 
     decisions: dict[str, Any] | None
@@ -25,7 +25,7 @@ class Replayed:
         return not self.differences
 
 
-def replayed(bundle: Bundle) -> Replayed:
+def replayed(bundle: Bundle) -> Replay:
     """Return the same round, decided by this release on the bundle's snapshot."""
     error, decisions = "", None
     try:
@@ -36,4 +36,4 @@ def replayed(bundle: Bundle) -> Replayed:
         decisions = without_secrets(encoded(outcome)).document
     before = {"error": bundle.error, "decisions": bundle.decisions}
     after = {"error": error, "decisions": decisions}
-    return Replayed(decisions, error, tuple(differences(before, after)))
+    return Replay(decisions, error, tuple(differences(before, after)))

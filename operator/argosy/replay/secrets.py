@@ -30,14 +30,14 @@ _TEXT_VALUES = ("string_value", "stringValue")
 
 
 @dataclass(frozen=True, slots=True)
-class Redacted:
+class Redaction:
     """A document without its secrets, and the fields in which some were recognized."""
 
     document: Any
     fields: tuple[str, ...] = ()
 
 
-def without_secrets(document: Any) -> Redacted:
+def without_secrets(document: Any) -> Redaction:
     """Return a document of plain JSON values without secrets."""
     locations = dict(_secrets(document, ()))
     complete = {path for path, secrets in locations.items() if secrets is None}
@@ -45,7 +45,7 @@ def without_secrets(document: Any) -> Redacted:
     values = parts | {text for text in (_at(document, path) for path in complete) if len(text) >= _SHORTEST}
     values.discard(REDACTED)
     pattern = re.compile("|".join(map(re.escape, sorted(values, key=len, reverse=True)))) if values else None
-    return Redacted(_replaced(document, (), complete, pattern), tuple(".".join(map(str, path)) for path in locations))
+    return Redaction(_replaced(document, (), complete, pattern), tuple(".".join(map(str, path)) for path in locations))
 
 
 _Path = tuple[str | int, ...]

@@ -6,13 +6,14 @@ from datetime import datetime, timedelta
 from argosy.api.model.rollout.analysis import Analysis, OnInconclusive
 from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.model.rollout.steps import PAUSE_MS
+from argosy.api.values.quantity import THOUSANDTHS
 from argosy.rollout import clock
 from argosy.rollout.requests import names
 from argosy.rollout.state import ALL_TRAFFIC, Phase, Revision, RolloutInputs, RolloutState
 from argosy.rollout.verdict import Outcome
 
-_MILLIONTHS = 1000
-"""In a thousandth, in which the spec has shares."""
+_UNIT = ALL_TRAFFIC // THOUSANDTHS
+"""Millionths in a thousandth, in which the spec has shares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Context:
             return ()
         least = self.spec.analysis.min_requests or 0
         steps = tuple(
-            Trial(step.traffic * _MILLIONTHS, _span(step.pause), step.min_requests or least) for step in self.spec.steps
+            Trial(step.traffic * _UNIT, _span(step.pause), step.min_requests or least) for step in self.spec.steps
         )
         if not steps and self.spec.shadow is None:
             return ()
@@ -62,7 +63,7 @@ class Context:
         if shadow is None or (self.inputs.together and self.state.phase is not Phase.STEPPING):
             return ()
         least = shadow.min_requests or self.analysis.min_requests or 0
-        return (Trial(shadow.traffic * _MILLIONTHS, _span(shadow.duration), least),)
+        return (Trial(shadow.traffic * _UNIT, _span(shadow.duration), least),)
 
     @property
     def shadow(self) -> Trial | None:
@@ -73,7 +74,7 @@ class Context:
             return None  # only a server with both can mirror
         shadow = self.spec.shadow
         least = shadow.min_requests or self.spec.analysis.min_requests or 0
-        return Trial(shadow.traffic * _MILLIONTHS, _span(shadow.duration), least)
+        return Trial(shadow.traffic * _UNIT, _span(shadow.duration), least)
 
     @property
     def loads_both(self) -> bool:

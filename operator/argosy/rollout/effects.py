@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from argosy.api.values.quantity import format_percent
+from argosy.api.values.quantity import THOUSANDTHS, format_percent
 from argosy.rollout import clock
 from argosy.rollout.context import Context
 from argosy.rollout.requests import handled, names
 from argosy.rollout.state import (
+    ALL_TRAFFIC,
     Ending,
     FailedRevision,
     FailureFact,
@@ -227,4 +228,4 @@ def _name(revision: Revision | None) -> str:
 
 
 def _percent(millionths: int) -> str:
-    return format_percent(millionths // 1000)
+    return format_percent(millionths * THOUSANDTHS // ALL_TRAFFIC)

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
+from argosy.api.values.quantity import MILLIONTHS
 from argosy.rollout.verdict import Verdict
 
-ALL_TRAFFIC = 1_000_000
+ALL_TRAFFIC: Final = MILLIONTHS
 """All traffic, in millionths."""
 
 

@@ -54,7 +54,7 @@ _AT_REST = frozenset({Reason.SUSPENDED, Reason.SCALED_TO_ZERO})
 
 
 @dataclass(frozen=True, slots=True)
-class Unsettled:
+class Deviation:
     """Why a resource whose parts are all so does not serve what it declares.
 
     `stalled`: waiting does not change it; else it is on its way.
@@ -66,7 +66,7 @@ class Unsettled:
 
 
 def verdict(
-    parts: Sequence[Finding], serving: str, rolling: str = "", rollout: Unsettled | None = None
+    parts: Sequence[Finding], serving: str, rolling: str = "", rollout: Deviation | None = None
 ) -> tuple[Finding, ...]:
     """Return Ready, Reconciling and Stalled. `serving` is Ready's message; `rolling` names what is still being
     replaced, and `rollout` is the rollout where the stable revision is not the declared one.

@@ -2,14 +2,13 @@
 
 from argosy.api import Reason
 from argosy.api.rolloutstatus import RolloutStatus
-from argosy.api.values.quantity import format_percent
+from argosy.api.values.quantity import THOUSANDTHS, format_percent
 from argosy.planning.rollouts.member import MemberRollout
-from argosy.rollout.state import Phase, Revision, Waiting
+from argosy.rollout.state import ALL_TRAFFIC, Phase, Revision, Waiting
 from argosy.rollout.statuses import to_status
 from argosy.status.conditions import bounded
-from argosy.status.kstatus import Unsettled
+from argosy.status.kstatus import Deviation
 
-_PER_THOUSAND = 1000
 """Millionths in a thousandth."""
 _LONGEST = 2000
 """Characters of a message."""
@@ -24,21 +23,21 @@ def rollout_status(rollout: MemberRollout) -> RolloutStatus:
     if candidate is not None:
         update["desired_traffic"] = _share(rollout)
     if candidate is not None and rollout.traffic is not None:
-        update["traffic"] = round(rollout.traffic * _PER_THOUSAND)
+        update["traffic"] = round(rollout.traffic * THOUSANDTHS)
     return to_status(rollout.state).model_copy(update=update)
 
 
-def unsettled(rollout: MemberRollout | None) -> Unsettled | None:
+def unsettled(rollout: MemberRollout | None) -> Deviation | None:
     """Return why a member does not serve what it declares though all of it is loaded; None if it does."""
     if rollout is None or rollout.state.stable is None:
         return None
     state = rollout.state
     if state.phase is Phase.HELD:
-        return Unsettled(Reason.ROLLED_BACK, bounded(state.message, _LONGEST), stalled=True)
+        return Deviation(Reason.ROLLED_BACK, bounded(state.message, _LONGEST), stalled=True)
     if not state.under_way:
         return None
     reason = Reason.PAUSED if state.waiting == Waiting.PAUSED else Reason.ROLLING_OUT
-    return Unsettled(reason, bounded("; ".join(filter(None, (_progress(rollout), state.message))), _LONGEST))
+    return Deviation(reason, bounded("; ".join(filter(None, (_progress(rollout), state.message))), _LONGEST))
 
 
 def _progress(rollout: MemberRollout) -> str:
@@ -63,7 +62,7 @@ def _how_far(rollout: MemberRollout) -> str:
 def _share(rollout: MemberRollout) -> int:
     """Return the share of requests that the candidate is to get, in thousandths."""
     candidate = rollout.state.candidate
-    return rollout.action.weights.get(candidate.version, 0) // _PER_THOUSAND if candidate is not None else 0
+    return rollout.action.weights.get(candidate.version, 0) * THOUSANDTHS // ALL_TRAFFIC if candidate is not None else 0
 
 
 def _name(revision: Revision | None) -> str:

@@ -17,7 +17,7 @@ from argosy.rollout.state import Phase
 from argosy.scaling import Holding, Scaling
 
 
-class Analyzed:
+class AnalyzedRollout:
     """A rollout of `m` from version 1 to 2 whose versions are read each second."""
 
     def __init__(self) -> None:
@@ -53,11 +53,11 @@ class Analyzed:
 
 
 @pytest.fixture
-def analyzed() -> Analyzed:
-    return Analyzed()
+def analyzed() -> AnalyzedRollout:
+    return AnalyzedRollout()
 
 
-def test_a_good_version_is_promoted_by_its_evidence(analyzed: Analyzed) -> None:
+def test_a_good_version_is_promoted_by_its_evidence(analyzed: AnalyzedRollout) -> None:
     analyzed.until(Phase.STEPPING, answered(0))
     assert analyzed.scaling.analysis_targets(POOL).under_way
     analyzed.until(Phase.PROMOTED, answered(20))
@@ -67,7 +67,7 @@ def test_a_good_version_is_promoted_by_its_evidence(analyzed: Analyzed) -> None:
     assert not analyzed.scaling.analysis_targets(POOL).under_way
 
 
-def test_a_bad_version_loses_its_requests_in_the_next_round(analyzed: Analyzed) -> None:
+def test_a_bad_version_loses_its_requests_in_the_next_round(analyzed: AnalyzedRollout) -> None:
     analyzed.until(Phase.STEPPING, answered(0))
     analyzed.rounds.clear()
     analyzed.second(answered(20, 3))
@@ -80,7 +80,7 @@ def test_a_bad_version_loses_its_requests_in_the_next_round(analyzed: Analyzed) 
     assert (held.revision.version, held.reason, held.message) == (2, "ErrorRate", "errorRate: 3 of 20 requests failed")
 
 
-def test_measurements_that_say_nothing_new_ask_for_no_round(analyzed: Analyzed) -> None:
+def test_measurements_that_say_nothing_new_ask_for_no_round(analyzed: AnalyzedRollout) -> None:
     analyzed.until(Phase.STEPPING, answered(0))
     analyzed.second(answered(1))
     analyzed.rounds.clear()
@@ -89,7 +89,7 @@ def test_measurements_that_say_nothing_new_ask_for_no_round(analyzed: Analyzed) 
     assert analyzed.rounds == []
 
 
-def test_another_operator_goes_on_with_the_requests_of_the_former(analyzed: Analyzed) -> None:
+def test_another_operator_goes_on_with_the_requests_of_the_former(analyzed: AnalyzedRollout) -> None:
     analyzed.until(Phase.STEPPING, answered(0))
     for _ in range(15):
         analyzed.second(answered(10, 0))
@@ -102,7 +102,7 @@ def test_another_operator_goes_on_with_the_requests_of_the_former(analyzed: Anal
     assert verdict.message == "errorRate: 1 of 111 requests failed"
 
 
-def test_queries_have_the_versions_of_the_rollout(analyzed: Analyzed) -> None:
+def test_queries_have_the_versions_of_the_rollout(analyzed: AnalyzedRollout) -> None:
     query = {"name": "q", "query": "x{v='$(version)',w='$(stableVersion)'}", "successCondition": "result > 0"}
     steps = {"steps": [{"traffic": "10%"}], "analysis": {"queries": [query]}}
     for _ in range(10):
@@ -113,7 +113,7 @@ def test_queries_have_the_versions_of_the_rollout(analyzed: Analyzed) -> None:
     assert targets.warm_up_s == {"m": 30.0}
 
 
-def test_a_fault_of_ours_leaves_the_verdicts(analyzed: Analyzed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_leaves_the_verdicts(analyzed: AnalyzedRollout, monkeypatch: pytest.MonkeyPatch) -> None:
     analyzed.until(Phase.STEPPING, answered(0))
     analyzed.second(answered(5))
     before = analyzed.scaling.before(POOL, [model(2)]).evidence[MODEL]

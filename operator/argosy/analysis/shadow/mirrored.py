@@ -12,6 +12,7 @@ from argosy.analysis.errors import OUTCOMES
 from argosy.analysis.percentiles import Baseline
 from argosy.analysis.sequential import RateTest
 from argosy.api.model.rollout.shadow import OutputTolerance, Shadow
+from argosy.api.values.quantity import MILLIONTHS, THOUSANDTHS
 from argosy.autoscaling.metrics.names import Failure
 from argosy.autoscaling.metrics.shadow_counts import ShadowOutput, ShadowSignals
 from argosy.autoscaling.metrics.version_counts import VersionSignals
@@ -21,7 +22,7 @@ DIFFERENT_ANSWERS, TOP1 = "differentAnswers", "top1Agreement"
 _SAMPLED: Final = "SAMPLED"
 _ACCEPTABLE: Final = 10
 """The acceptable share is that part of the limit, as by default of the error rates."""
-_MILLIONTHS, _THOUSANDTHS, _HIGHEST = 1e6, 1e3, 1 - 1e-6
+_HIGHEST = 1 - 1e-6
 
 
 def as_requests(version: VersionSignals) -> VersionSignals:
@@ -53,11 +54,11 @@ def paired(candidate: VersionSignals) -> tuple[Baseline, ...]:
 
 def answers(shadow: Shadow, signals: ShadowSignals, confidence: float) -> Iterator[Measurement]:
     """Yield the measurements of the answers: of all requests, and of the rows of each output that is judged by them."""
-    yield _different(shadow.max_different / _MILLIONTHS, signals, confidence)
+    yield _different(shadow.max_different / MILLIONTHS, signals, confidence)
     for tolerance in shadow.tolerances:
         if tolerance.top1_agreement is not None:
             output = signals.outputs.get(tolerance.output, ShadowOutput())
-            yield _rows(tolerance, tolerance.top1_agreement / _THOUSANDTHS, output, confidence)
+            yield _rows(tolerance, tolerance.top1_agreement / THOUSANDTHS, output, confidence)
 
 
 def _different(limit: float, signals: ShadowSignals, confidence: float) -> Measurement:

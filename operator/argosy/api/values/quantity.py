@@ -5,11 +5,16 @@ milliseconds; all are integers.
 """
 
 import re
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonSchema
 
 from argosy_common.quantity import format_bytes, parse_bytes
+
+THOUSANDTHS: Final = 1000
+"""In a whole: a share in code by this is a fraction."""
+MILLIONTHS: Final = 1_000_000
+"""In a whole: a rate in code by this is a fraction."""
 
 _PERCENT = re.compile(r"([0-9]{1,6})(?:\.([0-9]))?%")
 _RATE = re.compile(r"([0-9]{1,3})(?:\.([0-9]{1,4}))?%")
@@ -33,7 +38,7 @@ def parse_percent(value: object) -> int:
 def parse_share(value: object) -> int:
     """Return the thousandths of a percentage of at most 100 %. Raises ValueError if it is none."""
     thousandths = parse_percent(value)
-    if thousandths > 1000:
+    if thousandths > THOUSANDTHS:
         raise ValueError(f'{value!r} is more than "100%"')
     return thousandths
 
@@ -50,7 +55,7 @@ def parse_rate(value: object) -> int:
     if match is None:
         raise ValueError(f'{value!r} is no percentage; write it as "0.1%" or "2%"')
     millionths = int(match.group(1)) * 10_000 + int((match.group(2) or "").ljust(4, "0"))
-    if millionths > 1_000_000:
+    if millionths > MILLIONTHS:
         raise ValueError(f'{value!r} is more than "100%"')
     return millionths
 

@@ -7,7 +7,7 @@ _FEW_READINGS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
+class UnansweredRequests:
     """Requests that were canceled or timed out: `count` of all `requests`.
 
     `squares`: the sum over `readings` with requests of the squared count of each by its requests.
@@ -19,13 +19,13 @@ class Unanswered:
     readings: int = 0
 
     @classmethod
-    def read(cls, count: float, requests: float) -> "Unanswered":
+    def read(cls, count: float, requests: float) -> "UnansweredRequests":
         """Return those of one reading."""
         return cls(count, requests, count * count / requests, 1) if requests else cls()
 
-    def __add__(self, other: "Unanswered") -> "Unanswered":
+    def __add__(self, other: "UnansweredRequests") -> "UnansweredRequests":
         """Return those of both."""
-        return Unanswered(
+        return UnansweredRequests(
             self.count + other.count,
             self.requests + other.requests,
             self.squares + other.squares,

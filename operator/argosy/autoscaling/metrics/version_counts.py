@@ -7,7 +7,7 @@ from typing import Final
 from .durations import Durations, joined
 from .names import Failure
 from .shadow_counts import ShadowSignals, together
-from .unanswered import Unanswered
+from .unanswered import UnansweredRequests
 
 OWN_FAILURES: Final = (Failure.BACKEND, Failure.OUT_OF_MEMORY)
 """Failures of requests that the version caused. Clients cause CANCELED and INVALID ones, load REJECTED and TIMED_OUT
@@ -83,7 +83,7 @@ class VersionSignals:
     shadow: ShadowSignals | None = None
     failed_squares: float = 0.0
     readings: int = 0
-    unanswered: Unanswered = field(default_factory=Unanswered)
+    unanswered: UnansweredRequests = field(default_factory=UnansweredRequests)
 
     @property
     def failed(self) -> float:
@@ -112,7 +112,7 @@ class VersionSignals:
         """Return the signals as those of one reading, whose failures came together."""
         requests = self.requests
         silent = sum(self.failures.get(reason, 0.0) for reason in (Failure.CANCELED, Failure.TIMED_OUT))
-        reading = replace(self, unanswered=Unanswered.read(silent, requests + silent))
+        reading = replace(self, unanswered=UnansweredRequests.read(silent, requests + silent))
         return replace(reading, failed_squares=self.failed**2 / requests, readings=1) if requests else reading
 
     def __add__(self, other: "VersionSignals") -> "VersionSignals":

@@ -11,6 +11,7 @@ from argosy.api.model.scaling.scaling import ModelScaling, QueryTargetType, Scal
 from argosy.api.model.scaling.slo import Percentiles, Slo
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
+from argosy.api.values.quantity import MILLIONTHS, THOUSANDTHS
 from argosy.autoscaling.policy import Bounds, Pace, Policy, QueryTarget, Targets
 from argosy.autoscaling.settings import WINDOW_SHARE
 from argosy.planning.demand.footprint import instances_of
@@ -20,7 +21,7 @@ from argosy.planning.variants import Parts, VariantModel, shares_server
 Member = InferenceModel | Ensemble
 CONTINUOUS_BATCHING = frozenset({"vllm", "tensorrtllm"})
 """Backends whose one instance adds requests to its running batch: a second one would only take memory."""
-_MS, _THOUSANDTHS, _MILLIONTHS = 1e3, 1e3, 1e6
+_MS = 1e3
 """Parts of a second, of 1 and of 1, in which the API's durations, shares and rates are given."""
 
 
@@ -148,12 +149,12 @@ def _targets(slo: Slo, scaling: Scaling) -> Targets:
         queue_delay=_seconds(slo.queue_delay),
         first_token=_seconds(slo.time_to_first_token),
         between_tokens=_seconds(slo.inter_token_latency),
-        error_rate=None if slo.error_rate is None else slo.error_rate / _MILLIONTHS,
-        queue_share=None if targets.queue_share is None else targets.queue_share / _THOUSANDTHS,
+        error_rate=None if slo.error_rate is None else slo.error_rate / MILLIONTHS,
+        queue_share=None if targets.queue_share is None else targets.queue_share / THOUSANDTHS,
         concurrency=targets.concurrency,
         tokens=targets.tokens_per_second,
-        busy_low=targets.busy.lower / _THOUSANDTHS,
-        busy_high=targets.busy.max / _THOUSANDTHS,
+        busy_low=targets.busy.lower / THOUSANDTHS,
+        busy_high=targets.busy.max / THOUSANDTHS,
         queries=tuple(QueryTarget(query.name, query.target, query.type is average) for query in targets.queries),
     )
 

@@ -11,6 +11,7 @@ from itertools import accumulate
 
 from argosy.api.model.variants import SEPARATE_DWELL_MS, Variant
 from argosy.api.status import InferenceModelStatus
+from argosy.api.values.quantity import THOUSANDTHS
 from argosy.api.values.times import parse_time
 from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.pool.language import STALE
@@ -18,7 +19,7 @@ from argosy.planning.variants import RoutedModel
 from argosy_common.regimes import Regimes, RegimeState, VariantState
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_THOUSANDTHS, _US_NS, _MS_NS = 1e3, 1_000, 1_000_000
+_US_NS, _MS_NS = 1_000, 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def _next(before: FleetRegime | None, model: RoutedModel, signals: Signals | Non
     after = state
     if limits:
         dwell = max(routing.min_dwell, SEPARATE_DWELL_MS) * _MS_NS
-        regimes = Regimes(len(states), limits, routing.hysteresis / _THOUSANDTHS, dwell, _ns(now))
+        regimes = Regimes(len(states), limits, routing.hysteresis / THOUSANDTHS, dwell, _ns(now))
         regimes.resume(state)
         regimes.advance(round(in_flight), states, _ns(now))
         after = regimes.state

@@ -15,7 +15,7 @@ from argosy.local.printing import table
 from argosy.local.resources import documents
 from argosy.replay.bundle import Bundle
 from argosy.replay.codec import DocumentError
-from argosy.replay.decisions import Replayed, replayed
+from argosy.replay.decisions import Replay, replayed
 from argosy.replay.differences import ABSENT, Difference
 from argosy.replay.folder import read_bundle
 from argosy_common.wording import shortened
@@ -55,7 +55,7 @@ def replay(
         raise typer.Exit(DIFFERS)
 
 
-def _lines(recorded: Bundle, again: Replayed) -> Iterator[str]:
+def _lines(recorded: Bundle, again: Replay) -> Iterator[str]:
     """Yield the report for people: the round, its statuses, and what differs."""
     snapshot, here = recorded.snapshot, version("argosy")
     pools = ", ".join(snapshot.pools) or "no pool"
@@ -95,7 +95,7 @@ def _value(value: Any) -> str:
     return "absent" if value is ABSENT else shortened(json.dumps(value), _LONGEST_VALUE)
 
 
-def _document(recorded: Bundle, again: Replayed) -> dict[str, Any]:
+def _document(recorded: Bundle, again: Replay) -> dict[str, Any]:
     return {
         "release": recorded.release,
         "now": recorded.now.isoformat(),

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 
 from argosy.api import InferenceModel
 from argosy.api.model.rollout.rollout import Rollout
+from argosy.api.values.quantity import THOUSANDTHS
 from argosy.api.values.versions import VersionPolicy
 from argosy.planning.rollouts.revision import Member
 from argosy.planning.rollouts.strategy import ChosenStrategy, RolloutStrategy
 from argosy.rollout.state import ALL_TRAFFIC, PROVING, Action, ActOn, Phase, RolloutState
-
-_ALL = 1000
 
 
 def is_staged(settings: Rollout | None) -> bool:
@@ -67,7 +66,7 @@ class MemberRollout:
             return 0
         if state.phase is Phase.LOADING:
             return _first_share(self.settings)
-        return self.action.weights.get(state.candidate.version, 0) * _ALL // ALL_TRAFFIC
+        return self.action.weights.get(state.candidate.version, 0) * THOUSANDTHS // ALL_TRAFFIC
 
     @property
     def recreates(self) -> bool:
@@ -142,7 +141,7 @@ def _first_share(settings: Rollout | None) -> int:
     """
     if settings is not None and settings.steps:
         return settings.steps[0].traffic
-    return settings.shadow.traffic if settings is not None and settings.shadow is not None else _ALL
+    return settings.shadow.traffic if settings is not None and settings.shadow is not None else THOUSANDTHS
 
 
 def _versions(member: Member | None) -> tuple[int, ...]:

@@ -5,10 +5,8 @@ One replica of four is 25 % of the traffic, whatever a step asks for: each step 
 
 from collections.abc import Iterable
 
-from argosy.api.values.quantity import format_percent
+from argosy.api.values.quantity import THOUSANDTHS, format_percent
 from argosy.planning.amounts import quantity
-
-_ALL = 1000
 
 
 def candidate_replicas(traffic: int, replicas: int) -> int:
@@ -19,16 +17,16 @@ def candidate_replicas(traffic: int, replicas: int) -> int:
     """
     if replicas <= 0 or traffic <= 0:
         return 0
-    if traffic >= _ALL:
+    if traffic >= THOUSANDTHS:
         return replicas
-    nearest = (2 * traffic * replicas + _ALL - 1) // (2 * _ALL)
+    nearest = (2 * traffic * replicas + THOUSANDTHS - 1) // (2 * THOUSANDTHS)
     return max(1, min(nearest, replicas - 1))
 
 
 def actual_traffic(traffic: int, replicas: int) -> int:
     """Return the traffic of a step's nearest number of replicas, in thousandths, rounded to the nearest."""
     count = candidate_replicas(traffic, replicas)
-    return (2 * count * _ALL + replicas) // (2 * replicas) if replicas else 0
+    return (2 * count * THOUSANDTHS + replicas) // (2 * replicas) if replicas else 0
 
 
 def shares_in_words(steps: Iterable[int], replicas: int) -> str:

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 
 from tritonclient.grpc import model_config_pb2 as pb
 
+from argosy.api.values.quantity import THOUSANDTHS
 from argosy.planning.variants import RoutedModel
 from argosy.render.config.model_config import add_chat, specific
 from argosy.render.config.tensors import tensor_input, tensor_output
 from argosy_runtime.modelconfig.parameters import variants
 
-_THOUSANDTHS, _MS = 1e3, 1e3
+_MS = 1e3
 
 
 def routed_config(model: RoutedModel, pins: Mapping[str, int], served_names: Mapping[str, str]) -> pb.ModelConfig:
@@ -38,7 +39,7 @@ def routed_config(model: RoutedModel, pins: Mapping[str, int], served_names: Map
             )
             for step in steps
         ),
-        hysteresis=spec.routing.hysteresis / _THOUSANDTHS,
+        hysteresis=spec.routing.hysteresis / THOUSANDTHS,
         min_dwell_seconds=spec.routing.min_dwell / _MS,
         idle_timeout_seconds=spec.routing.idle_timeout / _MS,
     )

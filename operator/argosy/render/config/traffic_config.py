@@ -9,6 +9,7 @@ from tritonclient.grpc import model_config_pb2 as pb
 from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.model.rollout.shadow import OutputTolerance as DeclaredTolerance
 from argosy.api.servingpool import RuntimeName
+from argosy.api.values.quantity import THOUSANDTHS
 from argosy.planning.rollouts.member import MemberRollout, is_staged
 from argosy.render.config.model_config import config_text
 from argosy_runtime.modelconfig.parameters.traffic import (
@@ -21,7 +22,6 @@ from argosy_runtime.modelconfig.parameters.traffic import (
     traffic_text,
 )
 
-_THOUSAND = 1000.0
 _VERSION = 10**18
 """One with the most digits."""
 
@@ -76,7 +76,7 @@ def _tolerance(declared: DeclaredTolerance) -> OutputTolerance:
         declared.output,
         declared.absolute or 0.0,
         declared.relative or 0.0,
-        agreement / _THOUSAND if agreement is not None else None,
+        agreement / THOUSANDTHS if agreement is not None else None,
     )
 
 

@@ -1,11 +1,11 @@
 """What a language model does, in its status, and what a new operator process restores from it."""
 
 from argosy.api.status import LanguageStatus
+from argosy.api.values.quantity import THOUSANDTHS
 from argosy.api.values.times import parse_time, timestamp
 from argosy.autoscaling.pool.language import LanguageReport
 
 _DIGITS = 3
-_THOUSANDTHS = 1000
 
 
 def language_status(report: LanguageReport | None) -> LanguageStatus | None:
@@ -52,8 +52,8 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _thousandths(share: float | None) -> int | None:
-    return None if share is None else round(_THOUSANDTHS * share)
+    return None if share is None else round(THOUSANDTHS * share)
 
 
 def _share(thousandths: int | None) -> float | None:
-    return None if thousandths is None else thousandths / _THOUSANDTHS
+    return None if thousandths is None else thousandths / THOUSANDTHS

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from argosy.api.model.variants import Variant
 from argosy.api.status import ScalingStatus, VariantStatus, VersionState
 from argosy.api.statusparts import RegimeStatus
+from argosy.api.values.quantity import THOUSANDTHS
 from argosy.api.values.times import parse_time, timestamp
 from argosy.autoscaling.metrics.signals import VariantSignals
 from argosy.autoscaling.pool.variants import VariantsReport
@@ -18,7 +19,6 @@ from argosy.status.progress import PoolProgress
 UNKNOWN = "Unknown"
 ASLEEP, WAKING = "Asleep", "Waking"
 _MOST_ENGINES = 10
-_THOUSANDTHS = 1000
 
 
 def variant_status(
@@ -43,7 +43,7 @@ def variant_status(
         max_concurrency=variant.max_concurrency,
         replicas=len(loading.servers),
         available_replicas=len(loading.loaded),
-        share=None if share is None else round(share * _THOUSANDTHS),
+        share=None if share is None else round(share * THOUSANDTHS),
         in_flight=None if measured is None else round(measured.in_flight),
         scaling=scaling,
         engines=engine_statuses(variant, progress)[:_MOST_ENGINES],

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from argosy.autoscaling.metrics.durations import Durations
 from argosy.autoscaling.metrics.histograms import Histogram
 from argosy.autoscaling.metrics.names import Failure
-from argosy.autoscaling.metrics.unanswered import Unanswered
+from argosy.autoscaling.metrics.unanswered import UnansweredRequests
 from argosy.autoscaling.metrics.version_counts import OWN_FAILURES, Executions, VersionSignals
 from argosy.autoscaling.metrics.versions import VersionMarks, version_signals
 from argosy.autoscaling.metrics.windows import GAP_S, WINDOW_S, Exposed, ServerWindow
@@ -73,7 +73,7 @@ def test_an_increase_is_reported_once():
     assert source.read(reading(1, 10))[2].answered == 10
     assert source.read()[2].answered == 0
     assert source.read(reading(1, 10))[2].answered == 0
-    both = VersionSignals(seconds=2, answered=5, readings=2, unanswered=Unanswered(requests=5, readings=2))
+    both = VersionSignals(seconds=2, answered=5, readings=2, unanswered=UnansweredRequests(requests=5, readings=2))
     assert source.read(reading(2, 11), reading(3, 15))[2] == both
 
 
