@@ -10,8 +10,9 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from e2e.asking.namespace import Namespace
+from e2e.asking.replies import Replies, Reply
 
-LOAD = Path(__file__).parent / "load.py"
+LOAD, OPEN_LOAD = (Path(__file__).with_name(name) for name in ("load.py", "openload.py"))
 POD = """
 apiVersion: v1
 kind: Pod
@@ -145,21 +146,36 @@ class Client:
         return f"{self.url(resource).partition('/v2/')[0]}/v1"
 
     @contextmanager
+    def open_load(self, resource: str, seconds: float, rate: float) -> Iterator[Replies]:
+        """Send `rate` requests per second while the block runs, at most for so long, answered or not."""
+        self.version(resource)
+        replies = Replies()
+        with self._running(OPEN_LOAD, self.url(resource), str(rate), str(seconds)) as result:
+            yield replies
+        replies.replies = [Reply(sent, ended, tuple(values), error) for sent, ended, values, error in result["replies"]]
+
+    @contextmanager
     def _load(self, kind: str, url: str, seconds: float, workers: int, key: str = "") -> Iterator[Load]:
-        folder = f"/tmp/load-{secrets.token_hex(4)}"
-        self._run("sh", "-c", f"mkdir {folder} && cat > {folder}/load.py", stdin=LOAD.read_text())
-        command = f'setsid python {folder}/load.py "$@" {folder} > {folder}/log 2>&1 < /dev/null &'
-        words = ("sh", kind, url, str(seconds), str(workers))
-        self._run("env", f"OPENAI_API_KEY={key}", "sh", "-c", command, *words)
-        self._wait_for(f"{folder}/began", 30)
         load = Load()
-        try:
+        with self._running(LOAD, kind, url, str(seconds), str(workers), key=key) as result:
             yield load
+        load.sent, load.failed, load.changes = result["sent"], result["failed"], result["changes"]
+
+    @contextmanager
+    def _running(self, program: Path, *words: str, key: str = "") -> Iterator[dict[str, Any]]:
+        """Run a program in the Pod while the block runs; afterwards its result is in what is yielded."""
+        folder = f"/tmp/load-{secrets.token_hex(4)}"
+        self._run("sh", "-c", f"mkdir {folder} && cat > {folder}/program.py", stdin=program.read_text())
+        command = f'setsid python {folder}/program.py "$@" {folder} > {folder}/log 2>&1 < /dev/null &'
+        self._run("env", f"OPENAI_API_KEY={key}", "sh", "-c", command, "sh", *words)
+        self._wait_for(f"{folder}/began", 30)
+        result: dict[str, Any] = {}
+        try:
+            yield result
         finally:
             self._run("touch", f"{folder}/stop")
             self._wait_for(f"{folder}/result.json", 60)
-        result = json.loads(self._run("cat", f"{folder}/result.json"))
-        load.sent, load.failed, load.changes = result["sent"], result["failed"], result["changes"]
+        result |= json.loads(self._run("cat", f"{folder}/result.json"))
 
     def _wait_for(self, path: str, timeout_s: float) -> None:
         """Wait for a file in the Pod, by one command that waits there."""

@@ -87,9 +87,11 @@ class Namespace:
         self.until(f"{type_}={status} ({reason}) of {resource}", so, timeout_s)
         return str(self.condition(resource, type_).get("message", ""))
 
-    def until(self, what: str, condition: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
+    def until(
+        self, what: str, condition: Callable[[], bool], timeout_s: float = PATIENCE_S, every_s: float = LOOK_S
+    ) -> None:
         """Wait for a condition. Raises AssertionError with a description of the namespace after the timeout."""
-        if not poll(condition, timeout_s, LOOK_S):
+        if not poll(condition, timeout_s, every_s):
             raise AssertionError(f"{what}: not within {timeout_s:.0f} s\n{self.story()}")
 
     def server_pods(self, pool: str) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Argosy's resources as the tests declare them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 GROUP, VERSION = "argosy.dev", "v1alpha1"
@@ -24,16 +25,15 @@ def version_model(
     storage: str,
     version: int = 1,
     *,
+    behavior: Mapping[str, float] | None = None,
     load_s: float = 0.0,
     work_s: float = 0.0,
-    fails: float = 0.0,
-    crashes: bool = False,
     **spec: Any,
 ) -> Body:
     """Return the model of `e2e/models/version`, which answers its version. `storage`: the storage's URL. It takes
-    `load_s` to load, and `work_s` to execute; it fails a share of its requests, or its process ends at the first one.
+    `load_s` to load, and `work_s` to execute; `behavior` has further parameters of it.
     """
-    numbers = {"LOAD_S": load_s, "WORK_S": work_s, "FAILS": fails, "CRASHES": float(crashes)}
+    numbers = {"LOAD_S": load_s, "WORK_S": work_s, **(behavior or {})}
     parameters = {name: {"string_value": str(number)} for name, number in numbers.items() if number}
     config = {"parameters": parameters} if parameters else {}
     return _body(
@@ -53,7 +53,7 @@ def version_model(
     )
 
 
-def pair(name: str, pool: str, first: str, second: str) -> Body:
+def pair(name: str, pool: str, first: str, second: str, **spec: Any) -> Body:
     """Return an ensemble of two such models: the first's version goes through the second, which answers its own."""
     return _body(
         "Ensemble",
@@ -69,6 +69,7 @@ def pair(name: str, pool: str, first: str, second: str) -> Body:
                 {"model": first, "inputs": {"X": "X"}, "outputs": {"VERSION": "FIRST"}},
                 {"model": second, "inputs": {"X": "FIRST"}, "outputs": {"VERSION": "SECOND"}},
             ],
+            **spec,
         },
     )
 

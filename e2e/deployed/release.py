@@ -9,6 +9,7 @@ from typing import Any
 from e2e.cluster import Access
 from e2e.cluster.waiting import wait_for
 from e2e.deployed.builds import Images
+from e2e.parts import podprocesses
 from e2e.starting import give_up
 
 CHART = Path(__file__).parents[2] / "charts/argosy"
@@ -63,6 +64,13 @@ def leader(access: Access) -> str:
     lease = access.read("lease", LEASE, "-n", NAMESPACE)
     holder: str = lease["spec"].get("holderIdentity") or ""
     return holder.rpartition("_")[0]
+
+
+def leader_process(access: Access) -> int:
+    """Return the pid of the leader, on the machine's own node; 0 while there is none."""
+    name = leader(access)
+    pods = [pod for pod in access.read("pods", "-n", NAMESPACE)["items"] if pod["metadata"]["name"] == name]
+    return next((pid for pod in pods for pid in podprocesses.find(pod, "argosy operator")), 0)
 
 
 def helm() -> Any:
