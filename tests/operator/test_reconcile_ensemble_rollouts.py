@@ -206,6 +206,23 @@ def test_another_push_in_the_middle_starts_again_with_a_number_of_its_own(fleet:
     assert fleet.pins() == {3: {"tokenizer": 1, "m": 3}}
 
 
+def test_a_spec_that_is_not_accepted_stops_the_rollout_of_the_one_before_it(fleet: Fleet) -> None:
+    fleet.push(model("m", 2, 5))
+    fleet.until(Phase.STEPPING)
+    fleet.push(unit(steps=("tokenizer", "unknown")))
+    for _ in range(60):
+        fleet.judge(Outcome.SUCCESSFUL)
+        fleet.tick()
+    assert (fleet.state().phase, fleet.state().step, fleet.state().waiting) == (Phase.STEPPING, 0, "InvalidSpec")
+    assert fleet.weights() == {1: 90, 2: 10}
+    assert "spec.steps[1].model " in fleet.state().message
+    assert fleet.state().message.endswith("correct it, or declare the former one again")
+    fleet.push(unit())
+    fleet.promote()
+    fleet.settle()
+    assert fleet.pins() == {2: {"tokenizer": 1, "m": 2}}
+
+
 def test_a_revert_in_the_middle_leaves_the_revision_that_serves(fleet: Fleet) -> None:
     fleet.push(model("m", 2, 5))
     fleet.until(Phase.STEPPING)

@@ -9,7 +9,6 @@ from argosy.rollout.statuses import to_status
 from argosy.status.conditions import bounded
 from argosy.status.kstatus import Deviation
 
-"""Millionths in a thousandth."""
 _LONGEST = 2000
 """Characters of a message."""
 

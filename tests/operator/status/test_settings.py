@@ -58,19 +58,6 @@ def test_an_ensembles_settings_without_effect_are_named() -> None:
     assert reported_of == {"argosy": True, "triton": False}
 
 
-def test_a_rollout_has_no_effect_on_a_model_with_variants() -> None:
-    steps, stored_strategy = {"steps": [{"traffic": "100%"}]}, {"strategy": "Recreate", "paused": False}
-    for rollout, variants, reported in (
-        (steps, (), False),
-        (steps, ("fast",), True),
-        (stored_strategy, ("fast",), False),
-    ):
-        declared = model("m", rollout=rollout)
-        with_variants = declared.spec.model_copy(update={"variants": variants})
-        unused = unused_model_settings(declared.model_copy(update={"spec": with_variants}), pool())
-        assert ("spec.rollout" in unused) is reported
-
-
 def test_what_says_how_a_version_is_proven_is_reported_where_none_is() -> None:
     of_model = unused_model_settings(model("m", rollout=UNPROVEN), pool())
     of_ensemble = unused_ensemble_settings(ensemble("e", {"model": "m"}, rollout=UNPROVEN), pool())

@@ -148,6 +148,7 @@ def advanced(
             name = ensemble.identity
             unit = _EnsembleRound.of(ensemble, steps, before.get(name, RolloutMemory()), servers)
             if unit is not None:
+                unit.refused = _refused(accepted, name)
                 members[name] = unit.advanced(evidence.get(name, Evidenced()), now)
                 revisions[name] = unit.recorded(members[name])
                 steps.decided(members[name])
@@ -169,7 +170,9 @@ def _refused(accepted: Accepted, name: str) -> FailureFact | None:
         return None
     problem = next((problem for problem in accepted.problems if problem.resource == name), None)
     what = f": {problem.path} {problem.message}" if problem is not None else ""
-    return FailureFact(_INVALID, f"the spec that is declared now is not accepted{what}")
+    return FailureFact(
+        _INVALID, f"the spec that is declared now is not accepted{what}; correct it, or declare the former one again"
+    )
 
 
 def _restored_state(state: RolloutState | None, specs: SpecsByRevision) -> RolloutState | None:

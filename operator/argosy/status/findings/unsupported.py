@@ -9,9 +9,7 @@ from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
-from argosy.planning.rollouts.member import is_staged
 
-_ROLLOUT = "of a model with variants a new version takes all traffic once it is loaded, without steps and analysis"
 _CHAT = "only the bundled server makes a pipeline a chat model of OpenAI's API"
 _WITHOUT_STEPS = "without steps and shadow a new version takes all requests once it is loaded; add spec.rollout.steps"
 
@@ -31,7 +29,6 @@ _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] 
     "spec.rollout.analysis": (lambda model, _: _is_idle(model, "analysis"), _WITHOUT_STEPS),
     "spec.rollout.sticky": (lambda model, _: _is_idle(model, "sticky"), _WITHOUT_STEPS),
     "spec.rollout.paused": (lambda model, _: _is_idle(model, "paused"), _WITHOUT_STEPS),
-    "spec.rollout": (lambda model, _: is_staged(model.spec.rollout) and bool(model.spec.variants), _ROLLOUT),
 }
 _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
     "spec.maxInflightRequests": (

@@ -3,6 +3,16 @@
 from tests.operator.api.rules.case import Case
 
 ROLLOUT: list[Case] = [
+    (
+        {"variants": [{"name": "low", "maxConcurrency": 4}, {"name": "high"}]},
+        "spec.rollout.steps",
+        "declare a model for each variant, with a rollout of its own",
+    ),
+    (
+        {"variants": [{"name": "low", "maxConcurrency": 4}, {"name": "high"}], "rollout.steps": ...},
+        "spec.rollout.shadow",
+        "takes all requests once each variant has it",
+    ),
     ({"rollout.strategy": "Beside"}, "spec.rollout.strategy", "none of Auto, Surge, Recreate"),
     (
         {"rollout.steps.1.traffic": "5%"},

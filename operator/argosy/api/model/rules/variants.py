@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from argosy.api.model.modelfields import InferenceModelFields
+from argosy.api.model.rollout.rollout import PROVING_FIELDS
 from argosy.api.model.variants import SEPARATE_DWELL_MS, Routing, VariantPlacement
 from argosy.api.model.variantspecs import variant_path, variant_spec
 from argosy.api.values.base import Fault, Rule
@@ -79,6 +80,18 @@ def _separate(spec: InferenceModelFields) -> Iterator[Fault]:
             yield Fault(message, ("scaling", "schedules", index, "minReplicas"))
 
 
+def _unproven(spec: InferenceModelFields) -> Iterator[Fault]:
+    """Yield what proves a new version: requests change from variant to variant, each of which would have two."""
+    for name in PROVING_FIELDS if spec.variants and spec.rollout is not None else ():
+        if getattr(spec.rollout, name):
+            yield Fault(
+                "a new version of a model with variants is not proven in steps or in shadow: it takes all requests "
+                "once each variant has it. Leave this out, or declare a model for each variant, with a rollout of its "
+                "own",
+                ("rollout", name),
+            )
+
+
 def _variants(spec: InferenceModelFields) -> Iterator[Fault]:
     """Yield what is wrong with the spec of a variant, at the variant's own field, and with the model's versions."""
     if not spec.variants:
@@ -102,6 +115,7 @@ VARIANT_RULES = (
     Rule(("variants",), _crossovers),
     Rule(("variants", "routing"), _routing),
     Rule(("variants", "routing", "min_replicas", "scaling", "adapters"), _separate),
+    Rule(("variants", "rollout"), _unproven),
     # It reads all fields that any rule of a model reads.
     Rule(tuple(InferenceModelFields.model_fields), _variants),
 )
