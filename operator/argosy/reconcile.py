@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from argosy.api import Ensemble, InferenceModel
+from argosy.api import Ensemble, InferenceModel, Member
 from argosy.api.documents import Resource
 from argosy.api.model.variantspecs import variant_name
 from argosy.api.problems import Problem
@@ -42,8 +42,11 @@ from argosy.planning.nodes.selection import next_readiness_change, with_readines
 from argosy.planning.packing.priorities import RankedPlan, pack_by_priority, replicas_of
 from argosy.planning.plan import FleetPlan, PoolPlan
 from argosy.planning.rollouts.facts import LoadedRevisions
-from argosy.planning.rollouts.revision import Member, revision_of
-from argosy.planning.rollouts.rounds import RolloutMemory, Rollouts, advanced, takes_part
+from argosy.planning.rollouts.member import takes_part
+from argosy.planning.rollouts.memory import RolloutMemory
+from argosy.planning.rollouts.revision import revision_of
+from argosy.planning.rollouts.rounds.advance import advance_rollouts
+from argosy.planning.rollouts.rounds.rollouts import Rollouts
 from argosy.planning.rollouts.strategy import ChosenStrategy
 from argosy.planning.rollouts.unraised import unraised_versions
 from argosy.planning.validation.accept import Accepted, accept
@@ -130,7 +133,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
     last: dict[str, Resource] = {resource.identity: resource for resource in variants.expanded(snapshot.valid.values())}
     built = defer_unbuilt(declared, last, engine_facts, check)
     loaded = {key: LoadedRevisions.of(pool.reports, pool.repositories) for key, pool in snapshot.pools.items()}
-    rollouts = advanced(built, before, snapshot.evidence, loaded, now)
+    rollouts = advance_rollouts(built, before, snapshot.evidence, loaded, now)
     accepted = rollouts.acted_upon(built, last, check)
     pools = pools if accepted is declared else _pool_nodes(snapshot, accepted, nodes)
     engines = pool_engines(declared, accepted, engine_facts)

@@ -18,7 +18,7 @@ from argosy.planning.migration.pool_migration import PoolMigration
 from argosy.planning.nodes.cordons import Cordons
 from argosy.planning.packing.priorities import RankedPlan
 from argosy.planning.plan import FleetPlan
-from argosy.planning.rollouts.rounds import Rollouts
+from argosy.planning.rollouts.rounds.rollouts import Rollouts
 from argosy.planning.validation.accept import Accepted
 from argosy.snapshot import FleetSnapshot
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from argosy.analysis.pool_analysis import MemberAnalysis, Subject, analyzed
 from argosy.analysis.subjects import AnalysisTargets, analysis_targets, subjects
-from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
+from argosy.api import Ensemble, InferenceModel, Member, Resource, ServingPool
 from argosy.api.status import InferenceModelStatus
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
@@ -25,13 +25,10 @@ from argosy.autoscaling.pool.policies import policies
 from argosy.autoscaling.pool.pool_round import PoolInputs, decide_pool
 from argosy.autoscaling.pool.regimes import FleetRegime, restored_regime
 from argosy.autoscaling.pool.variants import VariantsReport
-from argosy.planning.rollouts.rounds import Evidenced
+from argosy.planning.rollouts.memory import CandidateEvidence
 from argosy.planning.variants import RoutedModel, VariantModel, expanded
 from argosy.reconcile import Outcome
 from argosy.status.findings import bottleneck, language
-
-Member = InferenceModel | Ensemble
-
 
 log = logging.getLogger(__name__)
 _UNDECIDED = "pool %s: nothing can be decided on what was measured"
@@ -73,7 +70,7 @@ class Decided:
     language: Mapping[str, LanguageReport] = field(default_factory=dict)
     variants: Mapping[str, VariantsReport] = field(default_factory=dict)
     regimes: Mapping[str, FleetRegime] = field(default_factory=dict)
-    evidence: Mapping[str, Evidenced] = field(default_factory=dict)
+    evidence: Mapping[str, CandidateEvidence] = field(default_factory=dict)
 
 
 class Scaling:
@@ -128,7 +125,9 @@ class Scaling:
             self._decide(key, pool, replace(pool.signals, queued=queued))
         memory = pool.memory
         reports = (memory.reported_bottlenecks, memory.language, memory.variants)
-        evidence = {name: Evidenced(one.verdict, one.requests, one.traffic) for name, one in pool.analyses.items()}
+        evidence = {
+            name: CandidateEvidence(one.verdict, one.requests, one.traffic) for name, one in pool.analyses.items()
+        }
         return Decided(memory.decisions, *reports, memory.regimes, evidence)
 
     def after(self, key: PoolKey, outcome: Outcome) -> None:

@@ -20,7 +20,7 @@ from argosy.planning.demand.pool_facts import LoadedVersions
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.nodes.device_errors import DeviceErrors
-from argosy.planning.rollouts.rounds import Evidenced, RolloutMemory
+from argosy.planning.rollouts.memory import CandidateEvidence, RolloutMemory
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.contract.builds import ModelShape
 
@@ -102,7 +102,7 @@ class FleetSnapshot:
     regimes: Mapping[str, FleetRegime] = field(default_factory=dict)
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     rollouts: Mapping[str, RolloutMemory] = field(default_factory=dict)
-    evidence: Mapping[str, Evidenced] = field(default_factory=dict)
+    evidence: Mapping[str, CandidateEvidence] = field(default_factory=dict)
 
     def pool(self, key: PoolKey) -> PoolSnapshot:
         """Return the snapshot of one pool; empty for a pool that has no servers yet."""

@@ -12,7 +12,7 @@ from tests.operator.planning.simulated_cluster import POOL, Cluster
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api import EnsembleStatus, Resource
-from argosy.planning.rollouts.rounds import Evidenced
+from argosy.planning.rollouts.memory import CandidateEvidence
 from argosy.rollout.state import Phase, RolloutState
 from argosy.rollout.verdict import Outcome, Verdict
 
@@ -72,7 +72,7 @@ class Fleet:
     def judge(self, outcome: Outcome, *names: str) -> None:
         """Let the analyses of ensembles' present steps come to a verdict."""
         evidence = {
-            f"Ensemble default/{name}": Evidenced(
+            f"Ensemble default/{name}": CandidateEvidence(
                 Verdict(outcome, self.state(name).analysis, "ErrorRate", RECORDS.get(outcome, "")), 1000
             )
             for name in names or ("e",)
@@ -185,7 +185,7 @@ def test_a_step_that_its_own_rollout_takes_back_is_no_longer_proposed(fleet: Fle
     analysis = outcome.rollouts.members["InferenceModel default/m"].state.analysis
     verdict = Verdict(Outcome.FAILED, analysis, "ErrorRate", "")
     fleet.cluster.snapshot = replace(
-        fleet.cluster.snapshot, evidence={"InferenceModel default/m": Evidenced(verdict, 1000)}
+        fleet.cluster.snapshot, evidence={"InferenceModel default/m": CandidateEvidence(verdict, 1000)}
     )
     fleet.tick(2)
     assert fleet.state().candidate is None or fleet.state().phase is Phase.ROLLING_BACK

@@ -14,7 +14,7 @@ from tests.properties import examples
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api import Resource
-from argosy.planning.rollouts.rounds import Evidenced
+from argosy.planning.rollouts.memory import CandidateEvidence
 from argosy.rollout.verdict import Outcome as RolloutOutcome
 from argosy.rollout.verdict import Verdict
 from argosy_agent.contract import RenderedModel
@@ -128,7 +128,7 @@ def judge(cluster: Cluster, name: str, outcome: RolloutOutcome) -> None:
     rollout = cluster.outcome.rollouts.members.get(f"Ensemble default/{name}")
     if rollout is not None:
         verdict = Verdict(outcome, rollout.state.analysis, "ErrorRate", "")
-        evidence = {**cluster.snapshot.evidence, f"Ensemble default/{name}": Evidenced(verdict, 1000)}
+        evidence = {**cluster.snapshot.evidence, f"Ensemble default/{name}": CandidateEvidence(verdict, 1000)}
         cluster.snapshot = replace(cluster.snapshot, evidence=evidence)
 
 

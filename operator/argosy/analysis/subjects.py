@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 
 from argosy.analysis.pool_analysis import Subject
 from argosy.analysis.queries import missing_template, queries_of, query_key
-from argosy.api import Ensemble, InferenceModel, ServingPool
+from argosy.api import Member, ServingPool
 from argosy.api.model.rollout.analysis import Analysis, AnalysisTemplate, LatencyRatios
 from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.servingpool import RuntimeName
 from argosy.planning.rollouts.member import MemberRollout
 from argosy.rollout.state import Phase, RolloutState
-
-Member = InferenceModel | Ensemble
 
 
 @dataclass(frozen=True, slots=True)

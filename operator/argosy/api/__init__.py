@@ -5,7 +5,7 @@ clock here, and no rule that spans resources (see `argosy.planning.validation.re
 """
 
 from argosy.api.conditions import Condition, ConditionStatus, ConditionType, Reason
-from argosy.api.documents import KINDS, Resource, parse_body, parse_documents
+from argosy.api.documents import KINDS, Member, Resource, parse_body, parse_documents
 from argosy.api.ensemble import Ensemble, EnsembleSpec, Step
 from argosy.api.inferencemodel import InferenceModel, InferenceModelSpec
 from argosy.api.problems import Problem
@@ -19,6 +19,7 @@ __all__ = [
     "GROUP",
     "VERSION",
     "KINDS",
+    "Member",
     "Resource",
     "InferenceModel",
     "InferenceModelSpec",

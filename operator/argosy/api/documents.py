@@ -14,7 +14,9 @@ from argosy.api.values.meta import API_VERSION, GROUP
 from argosy.api.yamltext import YamlTextError, read_documents
 from argosy_common.wording import did_you_mean
 
-Resource = InferenceModel | Ensemble | ServingPool
+Member = InferenceModel | Ensemble
+"""What a pool serves."""
+Resource = Member | ServingPool
 
 KINDS: dict[str, type[InferenceModel] | type[Ensemble] | type[ServingPool]] = {
     "InferenceModel": InferenceModel,

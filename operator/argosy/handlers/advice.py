@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from itertools import chain
 
 from argosy.analysis.sequential import RateTest
-from argosy.api import InferenceModel, Resource, ServingPool
+from argosy.api import InferenceModel, Member, Resource, ServingPool
 from argosy.api.model.rollout.analysis import Analysis, OnInconclusive
 from argosy.api.model.rollout.rollout import Rollout, Strategy
 from argosy.api.values.quantity import MILLIONTHS, THOUSANDTHS
 from argosy.planning.rollouts.member import is_staged
-from argosy.planning.rollouts.revision import Member, changed_fields, revision_of
+from argosy.planning.rollouts.revision import changed_fields, revision_of
 
 _MANY = 100_000
 """Requests at one step beyond which few models have a verdict within half an hour."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from argosy.analysis.subjects import AnalysisTargets
-from argosy.api import Ensemble, InferenceModel, Resource
+from argosy.api import Member, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.explain import own_fault
 from argosy.autoscaling.metrics.signals import PoolSignals
@@ -15,7 +15,6 @@ from argosy.signals.scraping import Scraper
 from argosy.signals.source import SignalSource
 from argosy.signals.targets import PoolTargets, ScrapeTarget, measured_pool
 
-Member = InferenceModel | Ensemble
 INTERVAL_S = 2.0
 """Seconds between two readings: short, since there are few servers."""
 ROLLOUT_INTERVAL_S = 0.5

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from argosy.api import Member
 from argosy.api.conditions import ConditionType
 from argosy.api.documents import Resource, parse_body
 from argosy.api.status import Status
 from argosy.api.values.times import timestamp
-from argosy.planning.rollouts.revision import Member
-from argosy.planning.rollouts.rounds import RolloutMemory, Rollouts
+from argosy.planning.rollouts.memory import RolloutMemory
+from argosy.planning.rollouts.rounds.rollouts import Rollouts
 
 
 def documents(resources: Iterable[Resource], statuses: Mapping[str, Status]) -> list[dict[str, Any]]:
@@ -48,8 +49,8 @@ def revision_documents(rollouts: Rollouts) -> list[dict[str, Any]]:
     """Return the specs of the revisions that rollouts may go back to, each with the name of its revision."""
     return [
         {"revision": name, "resource": _body(spec)}
-        for specs in rollouts.revisions.values()
-        for name, spec in specs.items()
+        for member in rollouts.members.values()
+        for name, spec in member.records.items()
     ]
 
 

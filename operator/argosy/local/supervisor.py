@@ -22,7 +22,7 @@ from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.builds.images import BuildImages
 from argosy.planning.facts import Node, ServerReport
-from argosy.planning.rollouts.rounds import Evidenced
+from argosy.planning.rollouts.memory import CandidateEvidence
 from argosy.reconcile import Outcome, reconcile
 from argosy.replay.folder import Record, faults_recorded, not_recorded
 from argosy.scaling import Holding, Scaling
@@ -206,7 +206,7 @@ class Supervisor:
         bottlenecks: dict[str, BottleneckReport] = {}
         language: dict[str, LanguageReport] = {}
         variants: dict[str, VariantsReport] = {}
-        evidence: dict[str, Evidenced] = {}
+        evidence: dict[str, CandidateEvidence] = {}
         for key in {member.pool_key for member in snapshot.resources if not isinstance(member, ServingPool)}:
             members = [
                 member.model_copy(update={"status": snapshot.statuses.get(member.identity)})

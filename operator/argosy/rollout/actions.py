@@ -5,7 +5,7 @@ from datetime import datetime
 
 from argosy.rollout import clock
 from argosy.rollout.context import Context
-from argosy.rollout.state import ALL_TRAFFIC, PROVING, Action, ActOn, Phase
+from argosy.rollout.state import ALL_TRAFFIC, PROVING, Action, Phase
 
 
 def action(context: Context, at_once: bool = False) -> Action:
@@ -15,7 +15,6 @@ def action(context: Context, at_once: bool = False) -> Action:
     return Action(
         weights=_weights(context),
         keep=_keep(context),
-        act_on=ActOn.CANDIDATE if state.phase in PROVING or context.declares_stable() else ActOn.STABLE,
         shadow=shadow.traffic if shadow is not None else None,
         steps=len(context.steps),
         wake=context.now if at_once else _wake(context),

@@ -231,13 +231,6 @@ class RolloutInputs:
     serving: Revision | None = None
 
 
-class ActOn(StrEnum):
-    """The revision whose spec decides what has no version: replicas' footprint, and what is loaded next."""
-
-    STABLE = "stable"
-    CANDIDATE = "candidate"
-
-
 @dataclass(frozen=True, slots=True)
 class Action:
     """What is to be done in a state.
@@ -250,7 +243,6 @@ class Action:
 
     weights: Mapping[int, int]
     keep: frozenset[int]
-    act_on: ActOn
     shadow: int | None = None
     steps: int = 0
     wake: datetime | None = None

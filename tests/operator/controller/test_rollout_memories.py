@@ -6,7 +6,7 @@ from tests.operator.planning.rolling import MODEL, model
 
 from argosy.controller.resources.store import Store
 from argosy.controller.rounds.rollouts import RolloutMemories
-from argosy.planning.rollouts.rounds import RolloutMemory
+from argosy.planning.rollouts.memory import RolloutMemory
 from argosy.rollout.state import Phase, RolloutState
 
 

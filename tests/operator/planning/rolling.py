@@ -11,7 +11,7 @@ from tests.operator.planning.simulated_cluster import POOL, Cluster
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api import ConditionType, InferenceModel, InferenceModelStatus, Resource
-from argosy.planning.rollouts.rounds import Evidenced
+from argosy.planning.rollouts.memory import CandidateEvidence
 from argosy.rollout.state import Phase, RolloutState
 from argosy.rollout.verdict import Outcome, Verdict
 from argosy_runtime.modelconfig.parameters.traffic import version_traffic
@@ -54,7 +54,7 @@ class Rolling:
     def judge(self, outcome: Outcome, requests: int = 1000, traffic: float | None = None) -> None:
         """Let the analysis of the present step come to a verdict."""
         verdict = Verdict(outcome, self.state.analysis, "ErrorRate", "12 of 400 requests failed")
-        evidence = {MODEL: Evidenced(verdict, requests, traffic)}
+        evidence = {MODEL: CandidateEvidence(verdict, requests, traffic)}
         self.cluster.snapshot = replace(self.cluster.snapshot, evidence=evidence)
 
     def pass_steps(self, member: InferenceModel, rounds: int = 200) -> None:

@@ -11,7 +11,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy.api import ConditionType, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import Device, Node, ServerReport
-from argosy.planning.rollouts.rounds import RolloutMemory
+from argosy.planning.rollouts.memory import RolloutMemory
 from argosy.reconcile import Outcome, reconcile
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.configmaps import parse_served, served_text

@@ -4,13 +4,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from argosy.api import Ensemble, InferenceModel
+from argosy.api import Ensemble, InferenceModel, Member
 from argosy.api.model.scaling.slo import Percentiles, Slo
 from argosy.autoscaling.metrics.signals import GpuSignals, PoolSignals, Signals
 from argosy.autoscaling.policy import Bounds
 from argosy.planning.facts import CurrentServer
 
-Member = InferenceModel | Ensemble
 _US, _MS = 1e6, 1e3
 
 

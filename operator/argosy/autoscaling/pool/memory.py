@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from argosy.api import Member
 from argosy.api.conditions import Reason
 from argosy.api.status import ScalingStatus
 from argosy.api.values.times import parse_time
@@ -13,7 +14,6 @@ from argosy.autoscaling.decision import Allocation, AllocationChange, Decision, 
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.policy import Served
 from argosy.autoscaling.pool.language import LanguageReport
-from argosy.autoscaling.pool.policies import Member
 from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.autoscaling.settings import SAME, STALE_S

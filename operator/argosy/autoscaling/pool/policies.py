@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
+from argosy.api import Ensemble, InferenceModel, Member, Resource, ServingPool
 from argosy.api.model.instancegroups import per_gpu
 from argosy.api.model.rollout.rollout import Strategy
 from argosy.api.model.scaling.scaling import ModelScaling, QueryTargetType, Scaling
@@ -18,7 +18,6 @@ from argosy.planning.demand.footprint import instances_of
 from argosy.planning.demand.grouping import runs_of
 from argosy.planning.variants import Parts, VariantModel, shares_server
 
-Member = InferenceModel | Ensemble
 CONTINUOUS_BATCHING = frozenset({"vllm", "tensorrtllm"})
 """Backends whose one instance adds requests to its running batch: a second one would only take memory."""
 _MS = 1e3

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from msgspec import structs
 
-from argosy.api import Ensemble, InferenceModel
+from argosy.api import Ensemble, InferenceModel, Member
 from argosy.api.conditions import Reason
 from argosy.autoscaling.bottlenecks import diagnose as diagnosis
 from argosy.autoscaling.bottlenecks.subjects import levers_of, subjects
@@ -21,7 +21,6 @@ from argosy.autoscaling.pool.allocations import scaled_resource
 from argosy.autoscaling.pool.grants import Grant, served
 from argosy.autoscaling.pool.language import language_reports
 from argosy.autoscaling.pool.memory import PoolMemory, report
-from argosy.autoscaling.pool.policies import Member
 from argosy.autoscaling.pool.regimes import fleet_regimes
 from argosy.autoscaling.pool.variants import routed_signals, variants_reports
 from argosy.autoscaling.stage import Stage

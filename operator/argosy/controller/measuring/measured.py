@@ -3,14 +3,12 @@
 from collections.abc import Iterable
 
 from argosy.analysis.subjects import AnalysisTargets
-from argosy.api import Ensemble, InferenceModel
+from argosy.api import Member
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.planning.variants import expanded
 from argosy.render.workloads import METRICS_PORT
 from argosy.signals.targets import PoolTargets, ScrapeTarget, measured_pool
-
-Member = InferenceModel | Ensemble
 
 
 def pool_targets(

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from argosy.api import Member
 from argosy.autoscaling.memory import Memory
-from argosy.controller.metrics.statuses import Amount, Member, gauges, labels_of
+from argosy.controller.metrics.statuses import Amount, gauges, labels_of
 
 MemberEstimates = tuple[Member, Memory]
 

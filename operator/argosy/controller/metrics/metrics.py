@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
+from argosy.api import Member
 from argosy.controller.metrics.estimates import EstimateMetrics, MemberEstimates
-from argosy.controller.metrics.statuses import Member, StatusMetrics
+from argosy.controller.metrics.statuses import StatusMetrics
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 

@@ -6,12 +6,10 @@ from typing import TypeVar
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from argosy.api import ConditionType, Ensemble, InferenceModel, Reason
+from argosy.api import ConditionType, Ensemble, Member, Reason
 from argosy.api.rolloutstatus import RolloutStatus
 from argosy.api.status import ScalingStatus
 from argosy.api.values.times import parse_time
-
-Member = InferenceModel | Ensemble
 
 LABELS = ("namespace", "pool", "kind", "name", "model")
 """Of each model and ensemble: `model` is what clients call it, the label of the servers' own metrics."""

@@ -8,11 +8,11 @@ and their aliases are reached there as the model is, and requests for them are r
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from argosy.api import Resource, ServingPool
+from argosy.api import Member, Resource, ServingPool
 from argosy.api.conditions import ConditionType
 from argosy.api.model.scaling.scaling import HOLD_MS
 from argosy.api.status import Status
-from argosy.autoscaling.pool.policies import Member, may_be_queued, may_be_zero
+from argosy.autoscaling.pool.policies import may_be_queued, may_be_zero
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.planning.adapters import AdapterModel

@@ -9,7 +9,7 @@ from argosy.api import Resource
 from argosy.api.values.identity import Identity
 from argosy.controller.resources.store import Declared
 from argosy.planning.history import Revision, revised
-from argosy.planning.rollouts.rounds import Rollouts
+from argosy.planning.rollouts.rounds.rollouts import Rollouts
 from argosy.reconcile import Outcome
 from argosy.render.workloads import (
     MESSAGE,
@@ -70,7 +70,7 @@ class RolloutRevisions:
         member = rollouts.members.get(identity)
         if member is None:
             return cls()
-        specs = rollouts.revisions.get(identity, {})
+        specs = member.records
         names = {name: controller_revision_name(spec) for name, spec in specs.items()}
         return cls(
             frozenset(names[name] for name in member.in_use if name in names),

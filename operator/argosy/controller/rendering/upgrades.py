@@ -7,7 +7,7 @@ from argosy.api import ServingPool
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.planning.migration.disruption import ServerUpgrade, as_it_is, may_upgrade
-from argosy.planning.rollouts.rounds import Rollouts
+from argosy.planning.rollouts.rounds.rollouts import Rollouts
 from argosy.render.config.traffic_config import traffic_of
 from argosy.render.repositories import RenderedServer, divided
 from argosy.render.workloads import NO_ACCOUNT, Images, pod_template, template_hash

@@ -15,7 +15,7 @@ from argosy.planning.builds.images import BuildImages
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.planning.migration.observed import Observed
 from argosy.planning.nodes.device_errors import DeviceErrors
-from argosy.planning.rollouts.rounds import RolloutMemory
+from argosy.planning.rollouts.memory import RolloutMemory
 from argosy.render.names import service_name
 from argosy.render.workloads import (
     member_grpc_address,

@@ -5,11 +5,12 @@ It is kept for all pools together, so that a member that moves to another pool t
 
 from collections.abc import Iterable, Iterator
 
-from argosy.api import Resource
+from argosy.api import Member, Resource
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
-from argosy.planning.rollouts.revision import Member
-from argosy.planning.rollouts.rounds import RolloutMemory, Rollouts, takes_part
+from argosy.planning.rollouts.member import takes_part
+from argosy.planning.rollouts.memory import RolloutMemory
+from argosy.planning.rollouts.rounds.rollouts import Rollouts
 
 
 class RolloutMemories:

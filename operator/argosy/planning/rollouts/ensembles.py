@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 
 from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.planning.pinned import PinnedEnsemble, numbered_ensembles, pins_of_steps, revision_number
+from argosy.planning.rollouts.facts import LoadedRevisions
 from argosy.planning.rollouts.member import MemberRollout, is_staged
+from argosy.planning.rollouts.member_revisions import MemberRevisions
+from argosy.planning.rollouts.memory import RolloutMemory
 from argosy.planning.rollouts.revision import revision_of
 from argosy.rollout.state import PROVING, Revision, RolloutState
 
@@ -112,6 +115,34 @@ class StepVersions:
     def decided(self, rollout: MemberRollout) -> None:
         """Record what came of an ensemble's round: the version that outer ones run next."""
         self._versions[rollout.declared.name] = _proposed(rollout.stable, rollout)
+
+
+def ensemble_revisions(
+    ensemble: Ensemble, steps: StepVersions, before: RolloutMemory, loaded: LoadedRevisions
+) -> MemberRevisions | None:
+    """Return the revisions of an ensemble that the operator numbers; None where a step has no version. Its specs are
+    recorded as they were declared, by the name of their revision without steps.
+    """
+    recorded = {name: spec for name, spec in before.revisions.items() if isinstance(spec, Ensemble)}
+    last = before.last.name if before.last is not None else ""
+    facts = EnsembleFacts(before.state, recorded, last, loaded.steps(ensemble.name))
+    declared = steps.declared(ensemble, facts)
+    if declared is None:
+        return None
+    latest, specs = revision_of(ensemble).name, facts.specs_of(declared)
+    records = {name: spec for name, spec in recorded.items() if name != latest} | {latest: ensemble}
+    names = _recorded_names(specs, records)
+    return MemberRevisions(ensemble, declared.revision, specs, records, facts.served, names, is_step=True)
+
+
+def _recorded_names(specs: Mapping[str, PinnedEnsemble], records: Mapping[str, Ensemble]) -> dict[str, str]:
+    """Return the name under which each revision's declared spec is recorded."""
+    return {
+        name: recorded
+        for name, spec in specs.items()
+        for recorded, declared in records.items()
+        if _models(declared) == spec.pins.keys() and revision_of(declared, spec.pins).name == name
+    }
 
 
 def _proposed(member: InferenceModel | Ensemble, rollout: MemberRollout | None) -> int:

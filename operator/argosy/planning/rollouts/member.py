@@ -1,15 +1,17 @@
 """What one round does with the revisions of a model or an ensemble."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TypeGuard
 
-from argosy.api import InferenceModel
+from argosy.api import Ensemble, InferenceModel, Member, Resource
 from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.values.quantity import THOUSANDTHS
 from argosy.api.values.versions import VersionPolicy
-from argosy.planning.rollouts.revision import Member
+from argosy.planning.rollouts.member_revisions import MemberRevisions
+from argosy.planning.rollouts.memory import SpecsByRevision
 from argosy.planning.rollouts.strategy import ChosenStrategy, RolloutStrategy
-from argosy.rollout.state import ALL_TRAFFIC, PROVING, Action, ActOn, Phase, RolloutState
+from argosy.rollout.state import ALL_TRAFFIC, PROVING, Action, Phase, RolloutState
 
 
 def is_staged(settings: Rollout | None) -> bool:
@@ -17,31 +19,47 @@ def is_staged(settings: Rollout | None) -> bool:
     return settings is not None and settings.proves
 
 
-@dataclass(frozen=True, slots=True)
-class MemberRollout:
-    """The specs of a member's revisions, with the declared fields that are no part of a revision.
+def takes_part(member: Resource) -> TypeGuard[Member]:
+    """Return whether it may have a rollout: a model by itself, of which a new version is proven, or any ensemble, since
+    others that run it may prove its revisions.
+    """
+    if type(member) is InferenceModel:
+        return is_staged(member.spec.rollout)
+    return type(member) is Ensemble
 
-    `declared` is the resource as it is declared. `candidate` is None where the stable revision is the only one, and
-    `stable` is the declared one before any is stable. `state` and `action` are the machine's. `recorded`: the names
-    under which specs of an ensemble's revisions are recorded, which are those without the versions of its steps.
-    `undivided`: the servers that do not divide requests as desired yet. Nothing else changes there before: an agent
-    waits until a version is idle before it unloads it, and files come slowly. `traffic`: the candidate's share of the
-    requests without a version, as measured in the present step. `chosen`: the strategy by which the candidate replaces
-    the stable revision, once it is chosen. `former_failures`: messages of failures that the candidate did not cause.
-    `is_step`: ensembles run it.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberRollout:
+    """What one round does with the revisions of a member that it knows.
+
+    `stable` and `candidate`: their specs, with the declared fields that are no part of a revision. `candidate` is None
+    where the stable revision is the only one, and `stable` is the declared one before any is stable. `state` and
+    `action` are the machine's. `undivided`: the servers that do not divide requests as desired yet. Nothing else
+    changes there before: an agent waits until a version is idle before it unloads it, and files come slowly.
+    `traffic`: the candidate's share of the requests without a version, as measured in the present step. `chosen`: the
+    strategy by which the candidate replaces the stable revision, once it is chosen. `former_failures`: messages of
+    failures that the candidate did not cause.
     """
 
-    declared: Member
+    revisions: MemberRevisions
     stable: Member
     candidate: Member | None
     state: RolloutState
     action: Action
-    recorded: Mapping[str, str] = field(default_factory=dict)
     undivided: frozenset[str] = frozenset()
     traffic: float | None = None
     chosen: ChosenStrategy | None = None
     former_failures: frozenset[str] = frozenset()
-    is_step: bool = False
+
+    @property
+    def declared(self) -> Member:
+        """The resource as it is declared."""
+        return self.revisions.resource
+
+    @property
+    def is_step(self) -> bool:
+        """Whether ensembles run it."""
+        return self.revisions.is_step
 
     @property
     def further_replicas(self) -> int:
@@ -84,8 +102,6 @@ class MemberRollout:
         there, so that a failure of it leaves everything else as it is.
         """
         stable = self.state.stable
-        if self.candidate is None or self.action.act_on is ActOn.STABLE:
-            return self.action.act_on is ActOn.STABLE
         return stable is not None and stable.version in self.action.keep
 
     @property
@@ -96,10 +112,12 @@ class MemberRollout:
     @property
     def in_use(self) -> frozenset[str]:
         """The names of the revisions that are served or tried, and of the one that served before, as recorded."""
-        state = self.state
-        revisions = (state.stable, state.candidate, state.former)
-        names = (revision.name for revision in revisions if revision is not None)
-        return frozenset(self.recorded.get(name, name) for name in names)
+        return self.revisions.recorded((self.state.stable, self.state.candidate, self.state.former))
+
+    @property
+    def records(self) -> SpecsByRevision:
+        """The specs that later rounds may need, by the names under which they are recorded."""
+        return self.revisions.retained(self.in_use)
 
     @property
     def failed(self) -> frozenset[int]:

@@ -9,10 +9,8 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 
-from argosy.api import Ensemble, InferenceModel
+from argosy.api import InferenceModel, Member
 from argosy.rollout.state import Revision
-
-Member = InferenceModel | Ensemble
 
 _AMOUNTS = frozenset(
     {

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
 from argosy.api.servingpool import RuntimeName
+from argosy.planning.rollouts.member import takes_part
+from argosy.planning.rollouts.memory import RolloutMemory
 from argosy.planning.rollouts.revision import changed_fields, revision_of
-from argosy.planning.rollouts.rounds import RolloutMemory, takes_part
 
 _OF_VERSIONS = frozenset({"version", "versions", "storageUri", "digest"})
 """The fields that each version has of its own."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from argosy.api import ConditionType, Ensemble, InferenceModel, Reason
+from argosy.api import ConditionType, Ensemble, Member, Reason
 from argosy.api.status import PlacementStatus
 from argosy.planning.amounts import listed
 from argosy.planning.plan import Placement, ServerPlan
@@ -11,7 +11,6 @@ from argosy.status.conditions import Finding
 from argosy.status.findings.loading import Loading
 from argosy.status.progress import PoolProgress
 
-Member = InferenceModel | Ensemble
 _MOST = 100
 """How many replicas' places a status shows."""
 
