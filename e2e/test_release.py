@@ -95,6 +95,7 @@ def test_a_good_version_is_promoted_and_no_request_fails_or_is_misrouted(
         releases.namespace.ready(MODEL)
     ends = [release.since("Stepping", 2, step=2), release.since("Promoting", 2)]
     replies = release.replies
+    record_property("timeline", release.timeline)
     record_property("by_second", replies.by_second())
     assert replies.failed == []
     assert replies.answers == [(1,), (2,)]

@@ -34,6 +34,17 @@ class Release:
         """Every state of `status.rollout`, in their order."""
         return [body["status"]["rollout"] for body in self.seen.bodies if "rollout" in body.get("status", {})]
 
+    @property
+    def timeline(self) -> list[tuple[float, str]]:
+        """The changes of phase, step and what it waited for, with the seconds since the first request: for reports."""
+        began = min(reply.sent for reply in self.replies.replies)
+        changes: list[tuple[float, str]] = []
+        for one in self.rollouts:
+            words = f"{one['phase']} {one.get('step', 0)} {one.get('waiting', '')}".rstrip()
+            if words not in [last for _, last in changes[-1:]]:
+                changes.append((round(unix(one["observedAt"]) - began, 1), words))
+        return changes
+
     def since(self, phase: str, version: int, step: int | None = None) -> float:
         """Return when a version entered a phase, or one of its steps, in Unix seconds, as the status has it."""
         return unix(next(one["since"] for one in self.rollouts if is_in(one, phase, version, step)))
