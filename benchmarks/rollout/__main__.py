@@ -1,5 +1,5 @@
-"""`python -m benchmarks.rollout [--parts proving releases] [--json]`: how surely and how soon rollouts tell versions
-apart, and what clients meet of bad ones.
+"""`python -m benchmarks.rollout [--parts proving releases drains] [--json]`: how surely and how soon rollouts tell
+versions apart, and what clients meet of bad ones, and of servers that end.
 
 `proving`: Argosy's own state machine and analysis, by their defaults and with steps of 5, 25 and 50 percent, read two
 simulated versions each second: with a queue and real batching each, at low, middle and full load.
@@ -13,6 +13,11 @@ three times slower. Each is at the load where it is worst; `cells` has all of th
 reach the former version half a second after the end), and versions that fail half of their requests. `back_p99_s` is
 the time from the verdict in the status to the last request that such a version gets, and `bad_requests_share` the
 largest share of the requests that one got, next to that of its step.
+
+`drains`: servers and their agents, with the arguments that the operator renders, end under load as Pods do: by a
+SIGTERM to every container, while their Service still sends new connections for some seconds. In `scale_down` their
+models are unloaded first. `failed_requests_of_drains` and `cut_streams` count what clients met that never retry.
+`drain_scenarios` has both for each scenario, in what words they failed, and the seconds that the longest end took.
 """
 
 import argparse
@@ -25,9 +30,12 @@ from functools import partial
 from typing import Any
 
 from . import proving, releasing
+from .draining import scenarios
 
 CHUNK = 10
-PARTS = ("proving", "releases")
+TABLES = ("cells", "drain_scenarios")
+"""Results with a line for each of their parts."""
+PARTS = ("proving", "releases", "drains")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,14 +47,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             result |= proving.measured(options.runs, partial(pool.map, chunksize=CHUNK))
     if "releases" in options.parts:
         result |= asyncio.run(releasing.measured(options.bumps, options.bad_bumps))
+    if "drains" in options.parts:
+        result |= asyncio.run(scenarios.measured(options.drains))
     if options.json:
         print(json.dumps(result, indent=1))
         return 0
     for name, value in result.items():
-        if name != "cells":
+        if name not in TABLES:
             print(f"{name}: {value}")
-    for name, cell in result.get("cells", {}).items():
-        print(f"{name}: {cell}")
+    for table in TABLES:
+        for name, cell in result.get(table, {}).items():
+            print(f"{name}: {cell}")
     return 0
 
 
@@ -62,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="What to measure. Default: all.")
     parser.add_argument("--bumps", type=_positive, default=100, help="Good versions to release. Default: 100.")
     parser.add_argument("--bad-bumps", type=_positive, default=20, help="Bad versions to release. Default: 20.")
+    parser.add_argument("--drains", type=_positive, default=100, help="Servers to end. Default: 100.")
     parser.add_argument("--runs", type=_positive, default=1000, help=words)
     parser.add_argument("--workers", type=_positive, default=2, help="Processes. Default: 2.")
     parser.add_argument("--json", action="store_true", help="Print JSON.")

@@ -74,13 +74,16 @@ class Release:
         """The rollout in the status."""
         return self._model.rollout
 
-    async def until(self, version: int, *phases: str) -> None:
-        """Wait until the rollout of a version has one of these phases."""
+    async def until(self, version: int, *phases: str) -> str:
+        """Wait until the rollout of a version has one of these phases, and return it. Phase and version are of one
+        status: the next one may be of another version.
+        """
         end = time.monotonic() + PATIENCE_S
-        while self.rollout.get("phase") not in phases or self._newest(self.rollout) != version:
+        while (rollout := self.rollout).get("phase") not in phases or self._newest(rollout) != version:
             if time.monotonic() > end:
-                raise TimeoutError(f"version {version}: {self.rollout}")
+                raise TimeoutError(f"version {version}: {rollout}")
             await asyncio.sleep(0.02)
+        return str(rollout["phase"])
 
     @staticmethod
     def _newest(rollout: dict[str, Any]) -> int:
@@ -145,8 +148,7 @@ async def good_bumps(release: Release, count: int) -> dict[str, Any]:
         overdue = 0
         for _ in range(count):
             version = release.declare()
-            await release.until(version, "Promoted", "Held")
-            if release.rollout["phase"] != "Promoted":
+            if await release.until(version, "Promoted", "Held") != "Promoted":
                 raise RuntimeError(f"good version {version} was taken back: {release.rollout}")
             promoted = time.monotonic() - answers.begun
             await asyncio.sleep(1.0)
@@ -164,8 +166,7 @@ async def bad_bumps(release: Release, count: int) -> dict[str, Any]:
     for _ in range(count):
         async with loaded(release.up) as answers:
             version = release.declare(FAIL)
-            await release.until(version, "RollingBack", "Held", "Promoted")
-            if release.rollout["phase"] == "Promoted":
+            if await release.until(version, "RollingBack", "Held", "Promoted") == "Promoted":
                 raise RuntimeError(f"bad version {version} was promoted: {release.rollout}")
             verdict = time.monotonic() - answers.begun
             await release.until(version, "Held")

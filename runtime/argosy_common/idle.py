@@ -46,9 +46,14 @@ class IdleWait:
         self._last_request_at = now - silent_s
         self._end = now + period.limit_s
 
-    def reached(self, requests: int, now: float) -> bool:
-        """Return whether the wait is over. `requests`: the number counted so far."""
-        if requests != self._requests:
+    def reached(self, requests: int, now: float, *, is_open: bool = False, is_expected: bool = False) -> bool:
+        """Return whether the wait is over. `requests`: the number counted so far.
+
+        `is_open`: some request is not answered yet; the period begins again with its answer. `is_expected`: a client
+        may send one at any moment, on a connection that it keeps. Neither counts after the limit.
+        """
+        if now >= self._end or self._period.period_s == 0.0:
+            return True
+        if requests != self._requests or is_open:
             self._requests, self._last_request_at = requests, now
-        silent_s = now - self._last_request_at
-        return silent_s >= self._period.period_s or now >= self._end
+        return now - self._last_request_at >= self._period.period_s and not is_expected

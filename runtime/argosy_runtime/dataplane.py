@@ -125,6 +125,11 @@ class DataPlane:
         """Report not ready, so that no new clients are sent here, and go on answering requests."""
         self._draining = True
 
+    @property
+    def owes(self) -> bool:
+        """Whether some request is not answered yet."""
+        return self.registry.owes
+
     def stop_accepting(self) -> None:
         """Report not ready, and refuse requests of clients; calls of running models go on, and copies end."""
         self._accepting = False

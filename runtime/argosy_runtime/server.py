@@ -55,6 +55,8 @@ class Server:
             machine=self._machine,
         )
         self._listeners: list[_Listener] = []
+        self._apis: list[HttpListener] = []
+        """Those over HTTP to which clients send requests."""
         self._poll: asyncio.Task[None] | None = None
         self._keys: asyncio.Task[None] | None = None
 
@@ -82,7 +84,7 @@ class Server:
                 openai=options.openai if options.openai_port is None else None,
                 metrics=options.metrics_port is not None,
             )
-            self._listeners.append(await http.serve(self.dataplane, where))
+            self._add_api(await http.serve(self.dataplane, where))
             _log.info("Started HTTPService at %s:%d", options.http_address, self._listeners[-1].port)
             if where.openai is not None:
                 _log.info("OpenAI API at http://%s:%d/v1", options.http_address, self._listeners[-1].port)
@@ -114,10 +116,14 @@ class Server:
         options = self._options
         if options.openai_port is not None:
             where = http.OpenAiListen(options.openai_address, options.openai_port, openai, options.http_timeouts)
-            self._listeners.append(await http.serve_openai(self.dataplane, where))
+            self._add_api(await http.serve_openai(self.dataplane, where))
             _log.info("OpenAI API at http://%s:%d/v1", options.openai_address, self._listeners[-1].port)
         if openai.guard is not None:
             self._keys = asyncio.get_running_loop().create_task(openai.guard.follow())
+
+    def _add_api(self, listener: HttpListener) -> None:
+        self._listeners.append(listener)
+        self._apis.append(listener)
 
     async def _poll_forever(self) -> None:
         while True:
@@ -128,14 +134,18 @@ class Server:
                 _log.exception("cannot look into the model repository; it is looked at again")
 
     async def drain(self) -> None:
-        """Report not ready, and go on answering until no request has come for `--drain-quiet-secs`."""
+        """Report not ready, and go on answering until all requests are answered, none has come for
+        `--drain-quiet-secs`, and no client keeps a connection that it may use again.
+        """
         self.dataplane.drain()
         for listener in self._listeners:
             listener.drain()
         loop = asyncio.get_running_loop()
         idle = IdleWait(self._options.drain, self.dataplane.requests, loop.time())
         while True:
-            if idle.reached(self.dataplane.requests, loop.time()):
+            now = loop.time()
+            expected = any(listener.expects(now) for listener in self._apis)
+            if idle.reached(self.dataplane.requests, now, is_open=self.dataplane.owes, is_expected=expected):
                 return
             await asyncio.sleep(_DRAIN_POLL_S)
 
@@ -146,6 +156,8 @@ class Server:
                 task.cancel()
         loop = asyncio.get_running_loop()
         end = loop.time() + self._options.exit_timeout
+        for listener in self._listeners:
+            listener.finish()
         self.dataplane.stop_accepting()
         await asyncio.gather(*(listener.stop(self._options.exit_timeout) for listener in self._listeners))
         self._machine.stop()

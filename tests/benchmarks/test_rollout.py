@@ -1,12 +1,13 @@
 """How the benchmark of rollouts simulates versions, and what few of its rollouts say."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
 from benchmarks.rollout.__main__ import main
 from benchmarks.rollout.proving import BAD, CANDIDATES, CURVE, LOADS, Trial, slower
-from benchmarks.rollout.releasing import Answers
+from benchmarks.rollout.releasing import Answers, Release
 from benchmarks.rollout.rollouts import fewest
 from benchmarks.rollout.serving import Arrivals, Quality, Version
 
@@ -55,6 +56,16 @@ def test_the_share_of_a_version_is_exact_in_an_exact_division() -> None:
     answers.seen[13] = (13.0, -2)
     assert answers.share(2) == pytest.approx(0.1)
     assert (answers.last(2), answers.last(3), answers.share(3)) == (93.0, 0.0, 0.0)
+
+
+async def test_a_phase_and_its_version_are_read_from_one_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rollout(phase: str, candidate: int) -> dict[str, Any]:
+        return {"phase": phase, "stable": {"version": 20}, "candidate": {"version": candidate}}
+
+    read = iter([rollout("Promoted", 20), rollout("Loading", 21), rollout("Loading", 21), rollout("Promoted", 21)])
+    monkeypatch.setattr(Release, "rollout", property(lambda _: next(read)))
+    assert await Release.__new__(Release).until(21, "Promoted", "Held") == "Promoted"
+    assert next(read, None) is None
 
 
 def test_the_figures_are_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,6 +38,25 @@ def test_no_period_is_idle_at_once_whatever_comes() -> None:
     assert IdleWait(IdlePeriod(0.0, 60.0), requests=0, now=0.0).reached(9, 0.0)
 
 
+def test_an_open_request_keeps_it_and_the_period_begins_with_its_answer() -> None:
+    wait = IdleWait(PERIOD, requests=1, now=0.0)
+    assert not any(wait.reached(1, float(at), is_open=True) for at in range(1, 31))
+    assert not wait.reached(1, 34.9)
+    assert wait.reached(1, 35.0)
+
+
+def test_an_expected_request_keeps_it_and_restarts_nothing() -> None:
+    wait = IdleWait(PERIOD, requests=1, now=0.0)
+    assert not wait.reached(1, 20.0, is_expected=True)
+    assert wait.reached(1, 20.1)
+
+
+def test_neither_keeps_it_beyond_the_limit_or_without_a_period() -> None:
+    assert IdleWait(PERIOD, requests=1, now=0.0).reached(1, 60.0, is_open=True, is_expected=True)
+    at_once = IdleWait(IdlePeriod(0.0, 60.0), requests=1, now=0.0)
+    assert at_once.reached(1, 0.0, is_open=True, is_expected=True)
+
+
 def test_counters_that_restart_are_requests_too() -> None:
     wait = IdleWait(PERIOD, requests=900, now=0.0)
     assert not wait.reached(1, 5.0)

@@ -124,7 +124,8 @@ def _repository_options(parser: argparse.ArgumentParser, values: argparse.Namesp
         autocomplete=not values.disable_auto_complete_config,
         config_name=values.model_config_name,
         load_timeout=values.model_load_timeout_secs,
-        unload_grace=values.exit_timeout_secs,
+        # A model that leaves may take as long for its requests as a server that ends.
+        unload_grace=values.exit_timeout_secs + (values.drain_timeout_secs if values.drain_quiet_secs else 0.0),
         parallel_loads=values.model_load_thread_count,
         backend_settings=tuple(values.backend_config),
         overrides=not values.control_token_file if overrides is None else overrides,

@@ -31,9 +31,9 @@ def argument_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--id", default="argosy", help="the server's name in its metadata")
     add("--exit-timeout-secs", type=float, default=30.0, help="how long accepted requests may take at the end")
-    drain = "after SIGTERM, go on answering until no request has come for so long; 0 ends at once"
+    drain = "after SIGTERM, go on answering until none is open and none has come for so long; 0 ends at once"
     add("--drain-quiet-secs", type=seconds, default=0.0, help=drain)
-    add("--drain-timeout-secs", type=seconds, default=60.0, help="for how long at most, if requests go on coming")
+    add("--drain-timeout-secs", type=seconds, default=60.0, help="for how long at most, if requests go on")
     add("--exit-on-error", type=boolean, default=True, help="end at start where a model fails to load")
     add("--strict-readiness", type=boolean, default=True, help="ready only when every wanted model is")
     add("--log-verbose", type=int, default=0, help="above 0: log everything")

@@ -205,8 +205,9 @@ class Connection(FrameReader):
         self._shutdown.drain()
 
     def finish(self) -> None:
-        """Take no more requests, and close once those there are answered."""
+        """Take no more requests, have those end that could go on for ever, and close once all are answered."""
         self._shutdown.finish(not self._opened)
+        self.streams.conclude()
 
     def fail(self, code: ErrorCode, message: str) -> None:
         """Send the reason, and close; requests under way are given up."""

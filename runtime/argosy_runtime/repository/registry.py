@@ -134,6 +134,11 @@ class Registry:
         """
         await self._work.run(self._unload(name, unload_dependents))
 
+    @property
+    def owes(self) -> bool:
+        """Whether some version, in service or leaving it, has requests to answer."""
+        return self._owing() is not None or self._retirement.owes
+
     async def answered(self, grace: float) -> None:
         """Wait until every serving version has answered its requests, at most `grace` seconds.
 

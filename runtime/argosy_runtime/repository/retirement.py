@@ -22,7 +22,7 @@ class Retirement:
     def __init__(self, grace: float, overrides: OverrideStore) -> None:
         self.grace = grace
         self._overrides = overrides
-        self._closings: set[asyncio.Task[None]] = set()
+        self._closings: dict[asyncio.Task[None], ServedVersion] = {}
 
     def replace(
         self, record: ModelRecord, version: int, served: ServedVersion, revision: LoadedRevision | None = None
@@ -45,6 +45,11 @@ class Retirement:
         """Close a version that was never in service."""
         await _close(served, 0.0)
 
+    @property
+    def owes(self) -> bool:
+        """Whether a version that has left service has requests to answer."""
+        return any(served.owes for served in self._closings.values())
+
     async def finished(self) -> None:
         """Wait until everything is closed."""
         while self._closings:
@@ -52,8 +57,8 @@ class Retirement:
 
     def _begin(self, served: ServedVersion) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(self._end(served))
-        self._closings.add(task)
-        task.add_done_callback(self._closings.discard)
+        self._closings[task] = served
+        task.add_done_callback(self._closings.pop)
         return task
 
     async def _end(self, served: ServedVersion) -> None:

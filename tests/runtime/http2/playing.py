@@ -29,6 +29,7 @@ class Echo:
         self.body: list[bytes] = []
         self.resets = 0
         self.resumed = 0
+        self.concluded = 0
         self.errors: list[Exception] = []
 
     def received(self, data: bytes, ended: bool) -> None:
@@ -47,6 +48,9 @@ class Echo:
 
     def writable(self) -> None:
         self.resumed += 1
+
+    def conclude(self) -> None:
+        self.concluded += 1
 
     def failed(self, error: Exception) -> None:
         self.errors.append(error)

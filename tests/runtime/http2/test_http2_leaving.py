@@ -25,6 +25,20 @@ def test_draining_sends_the_client_away_and_answers_what_comes_meanwhile() -> No
     assert play.output().count(b"\x00\x06status\x010") == 2
 
 
+def test_the_end_of_the_server_asks_open_requests_to_end_and_draining_does_not() -> None:
+    play = begun(waits=True)
+    play.ask(body=b"1")
+    play.carry()
+    play.server.drain()
+    play.feed(frames.ping(b"draining", frames.ACK))
+    assert [receiver.concluded for receiver in play.application.opened] == [0]
+    play.server.finish()
+    assert [receiver.concluded for receiver in play.application.opened] == [1]
+    assert not play.server.closing
+    play.application.due[0].answer()
+    assert play.server.closing
+
+
 def test_a_client_that_just_came_is_sent_away_with_its_first_answer() -> None:
     play = begun()
     play.server.drain()

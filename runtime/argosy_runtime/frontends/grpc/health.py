@@ -11,6 +11,7 @@ from argosy_runtime.http2 import Stream
 
 from .rpc.calls import UnaryCall
 from .rpc.metadata import CallHead
+from .rpc.status import Status
 
 # Seconds between two looks at readiness, which announces no changes.
 _WATCH_S: Final = 0.5
@@ -66,13 +67,22 @@ class WatchCall(UnaryCall):
     def message(self, data: bytes, start: int) -> None:
         self._look()
 
-    def _look(self) -> None:
+    def _send_status(self) -> None:
         status = _status(self._plane)
         if status != self._sent:
             self._sent = status
             self.send((status,), len(status))
+
+    def _look(self) -> None:
+        self._send_status()
         if not self.stream.closed:
             self._timer = self._loop.call_later(_WATCH_S, self._look)
+
+    def conclude(self) -> None:
+        """Send the last status, and end the call."""
+        self.cancelled()
+        self._send_status()
+        self.fail(Status.UNAVAILABLE, "the server ends")
 
     def cancelled(self) -> None:
         if self._timer is not None:

@@ -103,13 +103,18 @@ class GrpcListener:
         self._draining = True
         self._for_all(Http2Protocol.drain)
 
+    def finish(self) -> None:
+        """Accept no more, have calls end once what they were asked is answered, and close then."""
+        if self._server is not None:
+            self._server.close()
+        self._for_all(Http2Protocol.finish)
+
     async def stop(self, timeout_s: float) -> None:
         """Accept no more, let calls in flight finish for up to `timeout_s`, then cancel them."""
         if self._server is None:
             return
-        self._server.close()
+        self.finish()
         self._server = None
-        self._for_all(Http2Protocol.finish)
         await self._until_empty(timeout_s)
         await self._tasks.stop()
         self._for_all(_cancel)

@@ -17,9 +17,11 @@ from argosy_runtime.tensors import Data
 from .inference import Inference
 from .rpc.calls import StreamingCall
 from .rpc.metadata import CallHead
+from .rpc.status import Status
 
 _log: Final = logging.getLogger("argosy.grpc")
 ERROR_CLOSES_STREAM: Final = "triton_grpc_error"
+_ENDS: Final = "the server ends: open another stream"
 # Requests of one stream that may be open; further ones wait at the client.
 MAX_OPEN: Final = 1024
 
@@ -65,7 +67,7 @@ class StreamCall(StreamingCall):
     asks for it (`triton_grpc_error`), the first error ends the stream as its status.
     """
 
-    __slots__ = ("_errors_close", "_inference", "_open", "_paused", "_requested", "_turns")
+    __slots__ = ("_concluding", "_errors_close", "_inference", "_open", "_paused", "_requested", "_turns")
 
     def __init__(self, stream: Stream, head: CallHead, loop: asyncio.AbstractEventLoop, inference: Inference) -> None:
         super().__init__(stream, head, loop)
@@ -76,11 +78,12 @@ class StreamCall(StreamingCall):
         self._turns: deque[_StreamedRequest] = deque()
         self._paused = False
         self._requested = True
+        self._concluding = False
 
     # Requests
 
     def may_take(self) -> bool:
-        return not self._paused and len(self._open) < MAX_OPEN
+        return not self._paused and not self._concluding and len(self._open) < MAX_OPEN
 
     def no_more(self) -> None:
         self._requested = False
@@ -205,9 +208,20 @@ class StreamCall(StreamingCall):
 
     # The end
 
+    def conclude(self) -> None:
+        """Take no more requests. A client that has not ended its side learns by the status that it must go on on
+        another stream, and that requests without an answer were not begun.
+        """
+        self._concluding = True
+        self._finish_if_answered()
+
     def _finish_if_answered(self) -> None:
-        if not self._requested and not self._open:
+        if self._open or self.is_over:
+            return
+        if not self._requested:
             self.finish()
+        elif self._concluding:
+            self.fail(Status.UNAVAILABLE, _ENDS)
 
     def _close(self, error: ServingError) -> None:
         self.refuse(error)

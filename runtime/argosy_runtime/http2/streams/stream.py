@@ -26,6 +26,9 @@ class Receiver(Protocol):
     def writable(self) -> None:
         """Go on sending, after `Stream.send` returned False."""
 
+    def conclude(self) -> None:
+        """End the stream behind the answers that it owes, even if the peer may ask for more: the server ends."""
+
     def failed(self, error: Exception) -> None:
         """Answer after an error that this receiver raised. If it raises again, the stream is reset."""
 

@@ -138,6 +138,16 @@ class Streams:
             if stream is not None and stream.is_stalled(now, patience):
                 stream.give_up()
 
+    def conclude(self) -> None:
+        """Have every receiver end its stream behind the answers that it owes."""
+        for stream in tuple(self.opened.values()):
+            receiver = stream.receiver
+            if receiver is not None:
+                try:
+                    receiver.conclude()
+                except Exception as error:
+                    _fail(stream, receiver, error)
+
     def lose(self) -> None:
         """Close all streams, because the client is gone."""
         self._reset_dropped()

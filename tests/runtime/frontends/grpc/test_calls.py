@@ -87,6 +87,35 @@ async def test_a_leaving_server_sends_its_clients_away_and_answers_them(
     assert (await stub.ModelInfer(ask("echo", request_id="again"))).id == "again"
 
 
+async def test_the_end_ends_streams_and_watches_behind_what_they_owe(
+    listener: grpc_frontend.GrpcListener, channel: grpc.aio.Channel, stub: Any, plane: Plane
+) -> None:
+    watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
+    await watch.read()
+    idle, busy = stub.ModelStreamInfer(), stub.ModelStreamInfer()
+    await idle.write(ask("echo", request_id="first"))
+    assert (await idle.read()).infer_response.id == "first"
+    await busy.write(ask("slow", request_id="late"))
+    await until(plane.started.is_set)
+    plane.is_ready = False
+    listener.finish()
+    assert [await _ending(call) for call in (watch, idle)] == [CODE.UNAVAILABLE] * 2
+    assert not busy.done()
+    plane.released.set()
+    assert (await busy.read()).infer_response.id == "late"
+    assert await _ending(busy) == CODE.UNAVAILABLE
+
+
+async def _ending(call: Any) -> grpc.StatusCode:
+    """Return the status of a call, behind its messages."""
+    try:
+        while await call.read() is not grpc.aio.EOF:
+            """Read on."""
+    except grpc.aio.AioRpcError as error:
+        return error.code()
+    return CODE.OK
+
+
 async def test_the_end_cancels_what_does_not_finish(
     listener: grpc_frontend.GrpcListener, stub: Any, plane: Plane
 ) -> None:

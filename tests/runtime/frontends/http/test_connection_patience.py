@@ -53,6 +53,36 @@ async def waiting_for_an_answer_to_whom_may_be_gone() -> Wire:
     return wire
 
 
+async def test_a_connection_is_expected_to_be_used_again_for_a_while_after_its_request() -> None:
+    wire = await waiting_for_a_request()
+    wire.connection.drain()
+    assert wire.connection.expects(14.9, 15.0)
+    assert not wire.connection.expects(15.0, 15.0)
+
+
+async def test_a_connection_that_was_just_opened_is_expected_to_be_used() -> None:
+    wire = Wire(EchoApp(), draining=True)
+    assert wire.connection.expects(14.9, 15.0)
+    assert not wire.connection.expects(15.0, 15.0)
+
+
+async def test_the_answer_of_a_long_stream_is_the_last_use_of_its_connection() -> None:
+    wire = Wire(EchoApp())
+    wire.feed(post("/later", b"abc") + post("/later", b"abc"))
+    wire.connection.drain()
+    assert wire.connection.expects(100.0, 15.0)
+    wire.now = 100.0
+    await asyncio.sleep(0)
+    assert wire.connection.expects(114.9, 15.0)
+
+
+@pytest.mark.parametrize("waiting", [waiting_for_a_head, waiting_for_a_body, waiting_for_a_long_body])
+async def test_a_request_that_is_on_its_way_is_expected(waiting: Callable[[], Awaitable[Wire]]) -> None:
+    wire = await waiting()
+    wire.connection.drain()
+    assert wire.connection.expects(1000.0, 15.0)
+
+
 TIMEOUTS = Timeouts(head=10, body=20, idle=40)
 
 

@@ -60,6 +60,9 @@ class Call:
     def writable(self) -> None:
         """Do nothing: a unary call has no more to send."""
 
+    def conclude(self) -> None:
+        """Do nothing: a unary call ends with its answer."""
+
     def reset(self) -> None:
         self._begin_end()
         packing, self._packing = self._packing, None

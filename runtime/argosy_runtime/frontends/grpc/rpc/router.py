@@ -43,6 +43,9 @@ class Refusal:
     def writable(self) -> None:
         """Do nothing: the request is answered."""
 
+    def conclude(self) -> None:
+        """Do nothing: the request is answered."""
+
     def failed(self, error: Exception) -> None:
         """Do nothing: no method here raises."""
 

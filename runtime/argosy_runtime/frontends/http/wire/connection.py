@@ -51,6 +51,7 @@ class Connection(asyncio.Protocol):
         self._draining = draining
         self._clock = clock
         self._begun_at = 0.0
+        self._answered_at = 0.0
         self._half_closed = False
         self._transport: asyncio.Transport
         self._writer: Writer
@@ -69,6 +70,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._writer = Writer(self._transport)
         self._writer.draining = self._draining
+        self._begun_at = self._answered_at = self._clock()
         self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -117,6 +119,13 @@ class Connection(asyncio.Protocol):
     def drain(self) -> None:
         """Close with the next answer, unless a further request waits behind it."""
         self._writer.draining = True
+        self._answered_at = self._begun_at
+
+    def expects(self, now: float, reuse_s: float) -> bool:
+        """Return whether a request is under way, or the client has used this connection, or opened it, less than
+        `reuse_s` seconds ago. `now` is of the connection's clock. To be called after `drain`.
+        """
+        return self.phase is not Phase.IDLE or now - self._answered_at < reuse_s
 
     def finish(self) -> None:
         """Close once the request in flight, if there is one, is answered."""
@@ -286,6 +295,8 @@ class Connection(asyncio.Protocol):
         if context is not self._context:
             return
         self._context = None
+        if self._writer.draining:
+            self._answered_at = self._clock()
         if self._writer.finishing or not context.keep_alive:
             self._writer.finishing = True
             self._transport.close()

@@ -16,6 +16,8 @@ from .timeouts import Timeouts
 
 # Seconds in which cancelled requests may be answered before their connections are aborted.
 CANCEL_S = 0.5
+# Seconds after an answer in which a client may use its connection again: as long as pools of clients usually keep one.
+REUSE_S = 15.0
 
 
 class HttpListener:
@@ -53,13 +55,24 @@ class HttpListener:
         for connection in self._connections:
             connection.drain()
 
+    def expects(self, now: float) -> bool:
+        """Return whether a request is being read or answered, or a client may still use the connection that it had its
+        last answer on: the server cannot close it without the risk that a request is on its way.
+        """
+        return any(connection.expects(now, REUSE_S) for connection in self._connections)
+
+    def finish(self) -> None:
+        """Accept no more, and close each connection once its request in flight is answered."""
+        if self._server is not None:
+            self._server.close()
+        for connection in tuple(self._connections):
+            connection.finish()
+
     async def stop(self, timeout_s: float) -> None:
         """Accept no more, let requests in flight finish for up to `timeout_s`, then cancel them."""
         if self._server is None:
             return
-        self._server.close()
-        for connection in tuple(self._connections):
-            connection.finish()
+        self.finish()
         await self._until_empty(timeout_s)
         for connection in tuple(self._connections):
             connection.cancel()

@@ -1,0 +1,1 @@
+"""Servers that end under load as Pods do, and what clients of their Service meet of it."""
