@@ -144,9 +144,7 @@ def test_clients_that_keep_their_connection_are_sent_away(serve: Start) -> None:
     assert server.infer("echo", 7) == (200, 7)
 
 
-def test_an_answer_may_take_longer_than_the_idle_period(
-    serve: Start, add_model: AddModel, tmp_path: Path
-) -> None:
+def test_an_answer_may_take_longer_than_the_idle_period(serve: Start, add_model: AddModel, tmp_path: Path) -> None:
     add_model("held", HELD.format(folder=str(tmp_path)))
     server = serve(*SOON).wait_until_ready()
     with ThreadPoolExecutor() as threads:
