@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from argosy.analysis.pool_analysis import MemberAnalysis, Subject, analyzed
+from argosy.analysis.recordings.recording import Recording, recorded
 from argosy.analysis.subjects import AnalysisTargets, analysis_targets, subjects
 from argosy.api import Ensemble, InferenceModel, Member, Resource, ServingPool
 from argosy.api.status import InferenceModelStatus
@@ -47,7 +48,8 @@ class Holding:
 @dataclass(slots=True)
 class _Pool:
     """One pool. `inputs`: None until the first reconcile; `resources`: the source of its policies; `begun`: members
-    whose memory was restored, by identity. `subjects` of analysis with their `analyses`, by identity.
+    whose memory was restored, by identity. `subjects` of analysis with their `analyses` and the `recordings` of what
+    was read of them, by identity.
     """
 
     inputs: PoolInputs | None = None
@@ -57,12 +59,14 @@ class _Pool:
     begun: set[str] = field(default_factory=set)
     subjects: Mapping[str, Subject] = field(default_factory=dict)
     analyses: Mapping[str, MemberAnalysis] = field(default_factory=dict)
+    recordings: Mapping[str, Recording] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
     """The decisions that a reconcile acts upon, and the bottlenecks and engines that it reports, by identity.
-    `regimes`: of models whose variants have servers of their own. `evidence`: of candidates.
+    `regimes`: of models whose variants have servers of their own. `evidence`: of candidates; `recordings`: what was
+    read of these, where readings are recorded.
     """
 
     decisions: Mapping[str, Decision] = field(default_factory=dict)
@@ -71,18 +75,22 @@ class Decided:
     variants: Mapping[str, VariantsReport] = field(default_factory=dict)
     regimes: Mapping[str, FleetRegime] = field(default_factory=dict)
     evidence: Mapping[str, CandidateEvidence] = field(default_factory=dict)
+    recordings: Mapping[str, Recording] = field(default_factory=dict)
 
 
 class Scaling:
-    """Decides on pools. `holding` returns the requests that wait for one, `changed` requests its reconcile."""
+    """Decides on pools. `holding` returns the requests that wait for one, `changed` requests its reconcile. `records`:
+    whether what is read of candidates is recorded for bundles.
+    """
 
     def __init__(
         self,
         holding: Callable[[PoolKey], Holding],
         changed: Callable[[PoolKey], None] = lambda _: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        records: bool = False,
     ) -> None:
-        self._holding, self._changed, self._clock = holding, changed, clock
+        self._holding, self._changed, self._clock, self._records = holding, changed, clock, records
         self._pools: dict[PoolKey, _Pool] = {}
 
     def measured(self, key: PoolKey, signals: PoolSignals) -> None:
@@ -128,7 +136,7 @@ class Scaling:
         evidence = {
             name: CandidateEvidence(one.verdict, one.requests, one.traffic) for name, one in pool.analyses.items()
         }
-        return Decided(memory.decisions, *reports, memory.regimes, evidence)
+        return Decided(memory.decisions, *reports, memory.regimes, evidence, pool.recordings)
 
     def after(self, key: PoolKey, outcome: Outcome) -> None:
         """Store the outcome of a reconcile, from which the next scaling rounds start."""
@@ -168,9 +176,11 @@ class Scaling:
         """Add a reading to the evidence on candidates. Return whether a verdict was reported. After an error of
         Argosy's own the last ones stay.
         """
-        before = pool.analyses
+        before, now = pool.analyses, self._clock()
         try:
-            pool.analyses = analyzed(pool.subjects, signals, before, self._clock())
+            pool.analyses = analyzed(pool.subjects, signals, before, now)
+            if self._records:
+                pool.recordings = recorded(pool.recordings, pool.subjects, before, signals, now)
         except Exception:
             log.exception("pool %s: candidates cannot be judged on what was measured", key)
         verdicts = {name: one.verdict for name, one in before.items()}

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from argosy.analysis.recordings.recording import Recording
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ScalingStatus, Status
@@ -76,7 +77,8 @@ class FleetSnapshot:
     scaling (without one, the allocation in the status applies); `shapes` of models whose files were read. `refusals`:
     objects that could not be applied last time. `claimed`: GPUs that pools outside this round request; `cordoned`: GPUs
     that these pools' statuses cordon. `rollouts`: what is known of each member's rollout, and `evidence` of its
-    candidate's step, by identity. `build_images`: build engines of models that name none; `engine_image`: NVIDIA's
+    candidate's step, by identity; `recordings`: the readings from which that followed, if they are recorded, which no
+    decision reads. `build_images`: build engines of models that name none; `engine_image`: NVIDIA's
     server that opens those of TensorRT-LLM, where a pool names no image.
     """
 
@@ -103,6 +105,7 @@ class FleetSnapshot:
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     rollouts: Mapping[str, RolloutMemory] = field(default_factory=dict)
     evidence: Mapping[str, CandidateEvidence] = field(default_factory=dict)
+    recordings: Mapping[str, Recording] = field(default_factory=dict)
 
     def pool(self, key: PoolKey) -> PoolSnapshot:
         """Return the snapshot of one pool; empty for a pool that has no servers yet."""

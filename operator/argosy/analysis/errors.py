@@ -69,12 +69,18 @@ def error_rate(
         outcome,
         stable.failed / stable.requests if stable.requests else None,
         message,
+        test.progress(*_independent(candidate)) if requests else None,
     )
 
 
 def _decide(test: RateTest, version: VersionSignals) -> Decision:
+    return test.decide(*_independent(version))
+
+
+def _independent(version: VersionSignals) -> tuple[float, float]:
+    """Return how many requests failed, and of how many, as if all were independent."""
     effect = version.failure_design_effect
-    return test.decide(version.failed / effect, version.requests / effect)
+    return version.failed / effect, version.requests / effect
 
 
 def _together(version: VersionSignals) -> str:

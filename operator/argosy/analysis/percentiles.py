@@ -13,9 +13,8 @@ from math import inf, sqrt
 from statistics import NormalDist
 from typing import Final
 
-from argosy.analysis.errors import OUTCOMES
 from argosy.analysis.limits import DurationLimit
-from argosy.analysis.sequential import Decision, RateTest
+from argosy.analysis.sequential import RateTest
 from argosy.autoscaling.metrics.durations import Durations
 from argosy.autoscaling.metrics.version_counts import VersionSignals
 from argosy.rollout.verdict import Measurement, Outcome
@@ -85,11 +84,11 @@ def percentile(
         why = "not compared: the stable revision never had as much traffic since the rollout began"
         return Measurement(name, value, text, samples, test, None, None, why)
     stable = reference.latency.histogram.quantile(share)
-    decided, why = _decide(share, limit, confidence, own, reference)
+    decided, why, progress = _decide(share, limit, confidence, own, reference)
     if decided is Outcome.FAILED and present is not None and reference is not present:
         decided, why = _at_present(share, limit, own, present)
     message = f"{_text(value)}, {_text(stable)} of the stable revision at {_traffic(own, reference)} traffic{why}"
-    return Measurement(name, value, text, samples, test, decided, stable, message)
+    return Measurement(name, value, text, samples, test, decided, stable, message, progress)
 
 
 def _traffic(own: Baseline, reference: Baseline) -> str:
@@ -102,8 +101,8 @@ def _text(seconds: float | None) -> str:
 
 def _decide(
     share: float, limit: DurationLimit, confidence: float, own: Baseline, reference: Baseline
-) -> tuple[Outcome | None, str]:
-    """Return what the durations above the limit prove, and a remark."""
+) -> tuple[Outcome | None, str, float | None]:
+    """Return what the durations above the limit prove, a remark, and how far the test is."""
     low, high = _interval(share, confidence, reference.latency)
     allowance = _allowance(own, reference)
     bounds = own.latency.histogram.bounds
@@ -113,13 +112,15 @@ def _decide(
     usual = _share_above(reference.latency, certain)
     acceptable = max(rest / _EASIEST, sqrt(usual * rest))
     if acceptable > _HARDEST * rest:
-        return None, f"; not judged: {usual:.2%} of its requests take longer than the limit, too"
+        return None, f"; not judged: {usual:.2%} of its requests take longer than the limit, too", None
     test = RateTest(acceptable, rest, confidence)
-    if bounds[certain] < inf and test.decide(*_independent(own.latency, certain)) is Decision.UNACCEPTABLE:
-        return Outcome.FAILED, ""
-    if possible >= 0 and test.decide(*_independent(own.latency, possible)) is Decision.ACCEPTABLE:
-        return Outcome.SUCCESSFUL, ""
-    return OUTCOMES[Decision.OPEN], ""
+    against = test.progress(*_independent(own.latency, certain)) if bounds[certain] < inf else 0.0
+    in_favour = test.progress(*_independent(own.latency, possible)) if possible >= 0 else 0.0
+    if against >= 1:
+        return Outcome.FAILED, "", against
+    if in_favour <= -1:
+        return Outcome.SUCCESSFUL, "", in_favour
+    return Outcome.INCONCLUSIVE, "", against if against > 0 else min(in_favour, 0.0)
 
 
 def _allowance(own: Baseline, reference: Baseline) -> float:

@@ -8,7 +8,7 @@ from argosy.analysis.errors import ERROR_RATE
 from argosy.analysis.evidence import Evidence, restored
 from argosy.analysis.queries import QueryResults, query_key
 from argosy.analysis.verdicts import verdict
-from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery
+from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery, LatencyRatios
 from argosy.api.model.rollout.shadow import Shadow
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.rollout.state import Phase, RolloutState
@@ -23,7 +23,8 @@ class Subject:
     """A member whose versions are read: its resource's name, the state of its rollout, and what its spec asks.
 
     `least`: the requests that its present step needs. `error`: why its queries are not all known.
-    `shadow`: how mirrored requests are judged, while requests are mirrored.
+    `shadow`: how mirrored requests are judged, while requests are mirrored. `has_histograms`: whether its servers
+    measure durations in histograms; those of NVIDIA's server do not, so that durations are not compared.
     """
 
     name: str
@@ -33,6 +34,14 @@ class Subject:
     least: int = 0
     error: str = ""
     shadow: Shadow | None = None
+    has_histograms: bool = True
+
+    @property
+    def measurable(self) -> Analysis:
+        """The analysis, without what its servers do not measure."""
+        if self.has_histograms:
+            return self.analysis
+        return self.analysis.model_copy(update={"latency": LatencyRatios.model_construct()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +78,7 @@ def analyzed(
 ) -> dict[str, MemberAnalysis]:
     """Return the analysis of each subject after a reading, by identity."""
     return {
-        name: _next(subject, signals, before.get(name) or begun(subject.state), now)
+        name: judged(subject, signals, before.get(name) or begun(subject.state), now)[0]
         for name, subject in subjects.items()
     }
 
@@ -81,17 +90,23 @@ def begun(state: RolloutState) -> MemberAnalysis:
     return MemberAnalysis(evidence, verdict_)
 
 
-def _next(subject: Subject, signals: PoolSignals, before: MemberAnalysis, now: datetime) -> MemberAnalysis:
+def judged(
+    subject: Subject, signals: PoolSignals, before: MemberAnalysis, now: datetime
+) -> tuple[MemberAnalysis, Verdict | None]:
+    """Return the analysis of a subject after a reading, and the verdict then, whether or not it is reported; None while
+    nothing is proven.
+    """
     evidence = before.evidence.follow(subject.state).add(signals.versions.get(subject.name, {}))
     if not evidence.analysis:
-        return MemberAnalysis(evidence)
+        return MemberAnalysis(evidence), None
     since = _proven_since(subject.state, before, now)
     warm_up = timedelta(milliseconds=subject.analysis.warm_up)
     results = _results(subject, signals) if since is not None and now - since >= warm_up else None
-    latest = verdict(subject.analysis, evidence, subject.queries, results, signals.error, subject.error, subject.shadow)
+    error, missing, shadow = signals.error, subject.error, subject.shadow
+    latest = verdict(subject.measurable, evidence, subject.queries, results, error, missing, shadow)
     if _is_due(before, latest, subject.least, now):
-        return MemberAnalysis(evidence, latest, now, since)
-    return MemberAnalysis(evidence, before.verdict, before.reported_at, since)
+        return MemberAnalysis(evidence, latest, now, since), latest
+    return MemberAnalysis(evidence, before.verdict, before.reported_at, since), latest
 
 
 def _proven_since(state: RolloutState, before: MemberAnalysis, now: datetime) -> datetime | None:

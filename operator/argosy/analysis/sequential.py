@@ -48,6 +48,10 @@ class RateTest:
         """Return what the sample proves."""
         return decision(self.log_ratio(events, samples), self.confidence)
 
+    def progress(self, events: float, samples: float) -> float:
+        """Return the log likelihood ratio as a part of its bound: 1 proves the unacceptable rate, -1 the other one."""
+        return self.log_ratio(events, samples) / bound(self.confidence)
+
     @property
     def fewest_samples(self) -> float:
         """The samples without any event that prove the acceptable rate."""
@@ -64,7 +68,19 @@ class MeanTest:
 
     def decide(self, mean: float, variance: float) -> Decision:
         """Return what an estimate of the mean, with its variance, proves."""
-        middle, distance = (self.acceptable + self.unacceptable) / 2, self.unacceptable - self.acceptable
         if variance <= 0:
-            return Decision.UNACCEPTABLE if mean > middle else Decision.ACCEPTABLE
-        return decision(distance * (mean - middle) / variance, self.confidence)
+            return Decision.UNACCEPTABLE if mean > self._middle else Decision.ACCEPTABLE
+        return decision(self._log_ratio(mean, variance), self.confidence)
+
+    def progress(self, mean: float, variance: float) -> float:
+        """Return the log likelihood ratio as a part of its bound: 1 proves the unacceptable mean, -1 the other one."""
+        if variance <= 0:
+            return 1.0 if mean > self._middle else -1.0
+        return self._log_ratio(mean, variance) / bound(self.confidence)
+
+    @property
+    def _middle(self) -> float:
+        return (self.acceptable + self.unacceptable) / 2
+
+    def _log_ratio(self, mean: float, variance: float) -> float:
+        return (self.unacceptable - self.acceptable) * (mean - self._middle) / variance

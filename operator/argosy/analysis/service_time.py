@@ -57,12 +57,14 @@ def service_time(
     ratio = there.seconds / expected.seconds
     relative = there.variance / there.seconds**2 + expected.variance / expected.seconds**2
     most = log(limit.of(expected.seconds) / expected.seconds)
-    decided = MeanTest(most / 2, most, confidence).decide(log(ratio), relative)
+    mean_test = MeanTest(most / 2, most, confidence)
+    decided, progress = mean_test.decide(log(ratio), relative), mean_test.progress(log(ratio), relative)
     message = (
         f"{there.seconds:.4g} s an execution of {there.rows:.1f} rows on average, {ratio:.3g} times those of the "
         f"stable revision with as many rows (standard error {sqrt(relative) * ratio:.2g})"
     )
-    return Measurement(SERVICE_TIME, ratio, text, samples, test, OUTCOMES[decided], expected.seconds, message)
+    outcome = OUTCOMES[decided]
+    return Measurement(SERVICE_TIME, there.seconds, text, samples, test, outcome, expected.seconds, message, progress)
 
 
 def _unmeasured(has_candidate: bool, candidate: VersionSignals, stable: VersionSignals) -> tuple[Outcome | None, str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from argosy.analysis.pool_analysis import Subject
 from argosy.analysis.queries import missing_template, queries_of, query_key
 from argosy.api import Member, ServingPool
-from argosy.api.model.rollout.analysis import Analysis, AnalysisTemplate, LatencyRatios
+from argosy.api.model.rollout.analysis import Analysis, AnalysisTemplate
 from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.servingpool import RuntimeName
 from argosy.planning.rollouts.member import MemberRollout
@@ -49,8 +49,6 @@ def subject(
     """
     rollout = member.spec.rollout
     analysis = rollout.analysis if rollout is not None else Analysis()
-    if not has_histograms:
-        analysis = analysis.model_copy(update={"latency": LatencyRatios.model_construct()})
     return Subject(
         member.name,
         state,
@@ -59,6 +57,7 @@ def subject(
         _least(rollout, state),
         missing_template(analysis, templates),
         rollout.shadow if rollout is not None and state.phase is Phase.SHADOWING else None,
+        has_histograms,
     )
 
 

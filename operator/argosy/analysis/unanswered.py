@@ -30,7 +30,7 @@ def unanswered(analysis: Analysis, candidate: VersionSignals, stable: VersionSig
         return None
     excess, sure = error_test(analysis).unacceptable, confidence(analysis)
     message = f"{here.count:.0f} of {here.requests:.0f} requests were canceled or timed out"
-    limit, outcome, share = f"less than {excess:.4%} more than of the stable revision", None, None
+    limit, outcome, share, progress = f"less than {excess:.4%} more than of the stable revision", None, None, None
     usual = _upper(there, sure)
     if usual is None:
         message += "; not judged: the stable revision has no requests at the same time"
@@ -39,12 +39,13 @@ def unanswered(analysis: Analysis, candidate: VersionSignals, stable: VersionSig
     else:
         share, effect = there.count / there.requests, here.design_effect
         test = RateTest(usual + excess / 2, usual + excess, sure)
+        progress = test.progress(here.count / effect, here.requests / effect)
         if test.decide(here.count / effect, here.requests / effect) is Decision.UNACCEPTABLE:
             outcome = Outcome.FAILED
         message += f", {there.count:.0f} of {there.requests:.0f} of the stable revision"
     words = f"sequential probability ratio test of the excess, confidence {sure:.1%}"
     return Measurement(
-        UNANSWERED, here.count / here.requests, limit, round(here.requests), words, outcome, share, message
+        UNANSWERED, here.count / here.requests, limit, round(here.requests), words, outcome, share, message, progress
     )
 
 

@@ -45,6 +45,10 @@ class MeasurementStatus(StatusPart):
     test: str = Field(default="", description="The test by which it was decided.")
     outcome: OptionalWord = Field(default="", description="Successful, Failed, Inconclusive or Error.")
     message: str = Field(default="", description="What it says, in words.")
+    progress: Number | None = Field(
+        default=None,
+        description="How far the sequential test is: from 1 on the candidate fails, and down from -1 it passes.",
+    )
 
 
 class AnalysisStatus(StatusPart):

@@ -164,8 +164,9 @@ class Operator:
         feed = self._feed = ResourceFeed(connection, self._options.namespaces, self._seen, self._ended)
         announcer, applier = Announcer(Recorder(connection)), Applier(connection, cache)
         images = self._options.images
-        scaling = self._scaling = Scaling(lambda key: holding(cache, key), self._mark)
-        record = bundle_recorder(self._options.bundles)
+        bundles = self._options.bundles
+        scaling = self._scaling = Scaling(lambda key: holding(cache, key), self._mark, records=bundles is not None)
+        record = bundle_recorder(bundles)
         reconciler = Reconciler(
             self._store, cache, applier, announcer, images, cluster, changed=self._mark, scaling=scaling, record=record
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from argosy.analysis.recordings.recording import Recording
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
@@ -108,7 +109,7 @@ class Supervisor:
             rollouts=restored_rollouts(last),
         )
         self._meter = Meter()
-        self._measuring, self._scaling = Measuring(), Scaling(lambda _: Holding())
+        self._measuring, self._scaling = Measuring(), Scaling(lambda _: Holding(), records=record is not not_recorded)
         self._edited = True
         self._has_converged, self._error, self._measuring_error = False, "", ""
         self._stalled_rounds = 0
@@ -207,6 +208,7 @@ class Supervisor:
         language: dict[str, LanguageReport] = {}
         variants: dict[str, VariantsReport] = {}
         evidence: dict[str, CandidateEvidence] = {}
+        recordings: dict[str, Recording] = {}
         for key in {member.pool_key for member in snapshot.resources if not isinstance(member, ServingPool)}:
             members = [
                 member.model_copy(update={"status": snapshot.statuses.get(member.identity)})
@@ -219,6 +221,7 @@ class Supervisor:
             language |= decided.language
             variants |= decided.variants
             evidence |= decided.evidence
+            recordings |= decided.recordings
         return replace(
             snapshot,
             decisions=decisions,
@@ -226,6 +229,7 @@ class Supervisor:
             language=language,
             variants=variants,
             evidence=evidence,
+            recordings=recordings,
         )
 
     async def _converge(self, snapshot: FleetSnapshot, outcome: Outcome, now: float) -> None:

@@ -14,7 +14,7 @@ from argosy.replay.secrets import without_secrets
 from argosy.snapshot import FleetSnapshot
 
 _DIGEST = re.compile("[0-9a-f]{8,}")
-FORMAT = 1
+FORMAT = 2
 """Rises when a bundle of a former release can no longer be read."""
 
 
@@ -89,9 +89,7 @@ def parsed_bundle(text: str | bytes) -> Bundle:
         document = json.loads(text)
     except ValueError as error:
         raise DocumentError(f"this is no JSON: {error}") from error
-    if not isinstance(document, dict) or document.get("argosyBundle") != FORMAT:
-        number = document.get("argosyBundle") if isinstance(document, dict) else None
-        raise DocumentError(f"this is no bundle of format {FORMAT}: argosyBundle is {number!r}")
+    _check_format(document)
     try:
         return Bundle(
             release=str(document["release"]),
@@ -106,6 +104,16 @@ def parsed_bundle(text: str | bytes) -> Bundle:
         raise DocumentError(f"the bundle has no {error}") from error
     except TypeError as error:
         raise DocumentError(f"a field of the bundle has a wrong type: {error}") from error
+
+
+def _check_format(document: Any) -> None:
+    number = document.get("argosyBundle") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or not isinstance(number, int):
+        raise DocumentError("this is no bundle: argosyBundle, the number of its format, is missing")
+    if number != FORMAT:
+        release = document.get("release", "of an unknown release")
+        out = f"replay it by the release that wrote it, argosy {release}"
+        raise DocumentError(f"this is a bundle of format {number}, and this release reads format {FORMAT}: {out}")
 
 
 def described(error: Exception) -> str:

@@ -16,6 +16,7 @@ from cattrs import Converter, transform_error
 from cattrs.preconf.json import make_converter
 from pydantic import BaseModel, ValidationError
 
+from argosy.autoscaling.metrics.names import Failure
 from argosy.snapshot import FleetSnapshot
 
 KIND = "kind"
@@ -46,6 +47,8 @@ def converter() -> Converter:
     made = make_converter(omit_if_default=True, unstruct_collection_overrides={Set: _sorted})
     made.register_unstructure_hook(timedelta, lambda value: value // timedelta(microseconds=1))
     made.register_structure_hook(timedelta, lambda value, _: timedelta(microseconds=value))
+    made.register_unstructure_hook(Failure, lambda value: value.name)
+    made.register_structure_hook(Failure, lambda value, _: Failure[value])
     made.register_unstructure_hook_func(_has_tuple_keys, lambda value: _pairs(made, value))
     made.register_structure_hook_func(_has_tuple_keys, lambda value, kind: _mapping(made, value, kind))
     made.register_unstructure_hook_func(_is_model, _model_document)

@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from argosy.reconcile import Outcome
-from argosy.replay.bundle import Bundle, bundle_document, parsed_bundle
-from argosy.replay.codec import DocumentError
+from argosy.replay.bundle import Bundle, bundle_document, described, parsed_bundle
+from argosy.replay.codec import DocumentError, encoded
 from argosy.snapshot import FleetSnapshot
 
 log = logging.getLogger(__name__)
 
 RETAINED = 100
 """Bundles of one pool that stay. A fleet of a thousand models has about a hundred KiB in each."""
+MOST_BYTES = 64 * 1024 * 1024
+"""Of all bundles of one pool. The readings that became a verdict make them larger while a candidate is proven."""
 SELDOM = timedelta(seconds=10)
 """The least time between two bundles that differ in statuses alone."""
 SUFFIX = ".json.gz"
@@ -51,9 +53,11 @@ class BundleFolder:
         cannot be written, and a round that cannot be encoded, are logged: the round goes on.
         """
         try:
-            document = bundle_document(self._release, snapshot, now, drain_period, result)
             with self._writing:
-                self._write(name, document, now)
+                written = _Written.of(result, now)
+                if (last := self._last.get(name)) is None or written.differs_from(last):
+                    self._write(name, bundle_document(self._release, snapshot, now, drain_period, result), now)
+                    self._last[name] = written
             self._error = ""
         except Exception as error:
             if str(error) != self._error:
@@ -61,11 +65,6 @@ class BundleFolder:
                 log.warning("%s: the bundle of a round cannot be written: %s", self._root, error, exc_info=True)
 
     def _write(self, name: str, document: dict[str, Any], now: datetime) -> None:
-        decisions = document["decisions"] or {}
-        carried_out = {field: value for field, value in decisions.items() if field != "statuses"}
-        written = _Written(_digest([carried_out, document["error"]]), _digest(decisions), now)
-        if (last := self._last.get(name)) is not None and not written.differs_from(last):
-            return
         prefix = _UNSAFE.sub("_", name)
         path = self._root / f"{prefix}-{now.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}{SUFFIX}"
         self._root.mkdir(parents=True, exist_ok=True)
@@ -73,9 +72,17 @@ class BundleFolder:
         unfinished.touch(mode=_OWN)
         unfinished.write_bytes(gzip.compress(json.dumps(document, sort_keys=True).encode(), mtime=0))
         unfinished.replace(path)
-        self._last[name] = written
-        for old in sorted(self._root.glob(f"{prefix}-[0-9]*{SUFFIX}"))[: -self._retained]:
+        for old in self._superfluous(prefix):
             old.unlink(missing_ok=True)
+
+    def _superfluous(self, prefix: str) -> Iterator[Path]:
+        """Yield the bundles of one pool that do not stay. The newest one always stays."""
+        size = 0
+        newest_first = sorted(self._root.glob(f"{prefix}-[0-9]*{SUFFIX}"), reverse=True)
+        for number, path in enumerate(newest_first):
+            size += path.stat().st_size
+            if number and (number >= self._retained or size > MOST_BYTES):
+                yield path
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,15 @@ class _Written:
     carried_out: str
     decided: str
     at: datetime
+
+    @classmethod
+    def of(cls, result: Outcome | Exception, now: datetime) -> "_Written":
+        """Return the digests of a round's result."""
+        if isinstance(result, Exception):
+            return cls(_digest(described(result)), "", now)
+        decisions = encoded(result)
+        carried_out = {field: value for field, value in decisions.items() if field != "statuses"}
+        return cls(_digest(carried_out), _digest(decisions), now)
 
     def differs_from(self, other: "_Written") -> bool:
         """Return whether it is worth a bundle after the other one."""

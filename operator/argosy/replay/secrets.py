@@ -5,7 +5,7 @@ in an error message. Names of Secrets are no secrets.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +62,7 @@ def _secrets(value: Any, path: _Path) -> Iterator[tuple[_Path, tuple[str, ...] |
                 yield (*inner, text), None
             else:
                 yield from _secrets(item, inner)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list | tuple) and not _are_numbers(value):
         for index, item in enumerate(value):
             yield from _secrets(item, (*path, index))
     elif isinstance(value, str) and (parts := _parts(value)):
@@ -90,6 +90,11 @@ def _parts(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part for part in (*users, *others) if part != REDACTED))
 
 
+def _are_numbers(items: Sequence[Any]) -> bool:
+    """Return whether a list has numbers alone, as the counts of a histogram, of which a bundle may have a million."""
+    return set(map(type, items)) <= {int, float}
+
+
 def _at(document: Any, path: _Path) -> str:
     for step in path:
         document = document[step]
@@ -99,7 +104,7 @@ def _at(document: Any, path: _Path) -> str:
 def _replaced(value: Any, path: _Path, complete: set[_Path], pattern: re.Pattern[str] | None) -> Any:
     if isinstance(value, Mapping):
         return {name: _replaced(item, (*path, name), complete, pattern) for name, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) and not _are_numbers(value):
         return [_replaced(item, (*path, index), complete, pattern) for index, item in enumerate(value)]
     if path in complete:
         return REDACTED

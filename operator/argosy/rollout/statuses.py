@@ -122,6 +122,7 @@ def _analysis_status(verdict: Verdict | None) -> AnalysisStatus | None:
                 test=measurement.test,
                 outcome=measurement.outcome or "",
                 message=measurement.message[:LONGEST],
+                progress=_finite(measurement.progress),
             )
             for measurement in verdict.measurements[:MOST_MEASUREMENTS]
         ),
@@ -141,6 +142,7 @@ def _verdict(status: AnalysisStatus | None, shadow: ShadowStatus | None = None) 
             Outcome(measurement.outcome) if measurement.outcome in set(Outcome) else None,
             measurement.stable,
             measurement.message,
+            measurement.progress,
         )
         for measurement in status.measurements
     )

@@ -25,7 +25,8 @@ class Measurement:
     """One measurement that a verdict is based on.
 
     `value` is the candidate's, and `stable` that of the stable revision where the two are compared; None if it could
-    not be measured. `limit` is in words, such as `<= 1.5`; `test` names the statistical test.
+    not be measured. `limit` is in words, such as `<= 1.5`; `test` names the statistical test. `progress`: its log
+    likelihood ratio as a part of the one that decides, so that 1 fails and -1 passes; None of what is no such test.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Measurement:
     outcome: Outcome | None = None
     stable: float | None = None
     message: str = ""
+    progress: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

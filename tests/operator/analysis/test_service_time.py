@@ -38,6 +38,13 @@ def measure(
     return service_time(limit, CONFIDENCE, candidate, stable, earlier)
 
 
+def _ratio(measurement: Measurement) -> float:
+    """Return the ratio of the seconds that the candidate takes to those of the stable revision."""
+    assert measurement.value is not None
+    assert measurement.stable is not None
+    return measurement.value / measurement.stable
+
+
 @pytest.mark.parametrize(("tolerance_s", "outcome"), [(0.0, Outcome.FAILED), (0.04, Outcome.SUCCESSFUL)])
 def test_what_takes_longer_by_less_than_the_tolerance_passes(tolerance_s: float, outcome: Outcome) -> None:
     twice = measure(read(2, 16, times=2.0), read(1, 32, readings=40), limit=DurationLimit(1.5, tolerance_s))
@@ -48,10 +55,12 @@ def test_a_candidate_with_smaller_batches_is_compared_at_equal_rows() -> None:
     stable = read(1, 32, readings=40)
     same = measure(read(2, 16), stable)
     assert same.outcome is Outcome.SUCCESSFUL
-    assert same.value == pytest.approx(1.0, abs=0.1)
+    assert _ratio(same) == pytest.approx(1.0, abs=0.1)
     twice = measure(read(2, 16, times=2.0), stable)
     assert twice.outcome is Outcome.FAILED
-    assert twice.value == pytest.approx(2.0, abs=0.2)
+    assert _ratio(twice) == pytest.approx(2.0, abs=0.2)
+    assert twice.progress is not None
+    assert twice.progress >= 1
 
 
 def test_batches_that_the_stable_revision_lacks_are_overestimated_there() -> None:

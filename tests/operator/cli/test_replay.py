@@ -75,7 +75,7 @@ def test_a_round_that_failed(tmp_path: Path) -> None:
     assert 'error: "KeyError: \'gpu-7\'" -> ""' in result.stdout
 
 
-@pytest.mark.parametrize("text", ["", "kind: Pod", '{"argosyBundle": 2}', "[1]"])
+@pytest.mark.parametrize("text", ["", "kind: Pod", '{"argosyBundle": "2"}', "[1]"])
 def test_a_file_that_is_no_bundle(tmp_path: Path, text: str) -> None:
     path = tmp_path / "file"
     path.write_text(text)

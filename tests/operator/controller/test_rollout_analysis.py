@@ -30,13 +30,13 @@ class AnalyzedRollout:
     def start(self) -> None:
         """Start another operator, which knows what the cluster has."""
         cluster = self.rolling.cluster
-        self.scaling = Scaling(lambda _: Holding(), self.rounds.append, lambda: cluster.now)
+        self.scaling = Scaling(lambda _: Holding(), self.rounds.append, lambda: cluster.now, records=True)
 
     def second(self, candidate: VersionSignals, member: InferenceModel | None = None, **signals: object) -> None:
         """Run a round, and read 100 requests of the stable version and those of the candidate."""
         cluster, declared = self.rolling.cluster, member or model(2)
         decided = self.scaling.before(POOL, [declared])
-        cluster.snapshot = replace(cluster.snapshot, evidence=decided.evidence)
+        cluster.snapshot = replace(cluster.snapshot, evidence=decided.evidence, recordings=decided.recordings)
         self.rolling.tick(declared)
         assert cluster.outcome is not None
         self.scaling.after(POOL, cluster.outcome)

@@ -14,6 +14,8 @@ from tests.operator.planning.simulated_cluster import Cluster
 from tests.properties import examples
 
 from argosy.api import Ensemble, InferenceModel, Problem, ServingPool
+from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery
+from argosy.api.model.rollout.shadow import Shadow
 from argosy.api.rolloutstatus import ShadowExampleStatus, ShadowOutputStatus, ShadowStatus
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus
 from argosy.api.statusparts import EngineStatus
@@ -47,6 +49,11 @@ SHADOW_OUTPUT = ShadowOutputStatus(output="Y", different=1, examples=(SHADOW_EXA
 st.register_type_strategy(
     ShadowStatus, st.sampled_from([ShadowStatus(), ShadowStatus(equal=3, different=1, outputs=(SHADOW_OUTPUT,))])
 )
+QUERY = {"name": "q", "query": "x", "failureCondition": "result > 2"}
+ANALYSES = [{}, {"warmUp": "5s", "latency": {"p99": 2}}, {"queries": [QUERY], "confidence": "99%"}]
+st.register_type_strategy(Analysis, st.sampled_from([Analysis.model_validate(one) for one in ANALYSES]))
+st.register_type_strategy(AnalysisQuery, st.just(AnalysisQuery.model_validate(QUERY)))
+st.register_type_strategy(Shadow, st.just(Shadow.model_validate({"traffic": "5%", "minRequests": 7})))
 st.register_type_strategy(
     EngineStatus, st.builds(EngineStatus, architecture=st.text(max_size=3), state=st.just("Ready"))
 )

@@ -75,7 +75,7 @@ def test_a_bundle_may_be_plain_json(tmp_path: Path) -> None:
     plain = tmp_path / "bundle.json"
     plain.write_bytes(gzip.decompress(path.read_bytes()))
     assert read_bundle(plain) == read_bundle(path)
-    assert json.loads(plain.read_text())["argosyBundle"] == 1
+    assert json.loads(plain.read_text())["argosyBundle"] == 2
     assert replayed(read_bundle(plain)).is_same
 
 

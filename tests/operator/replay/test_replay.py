@@ -94,8 +94,8 @@ def _env(name: str, value: str) -> dict[str, str]:
     ("change", "message"),
     [
         (lambda document: "{", "no JSON"),
-        (lambda document: "[]", "argosyBundle is None"),
-        (lambda document: json.dumps({**document, "argosyBundle": 99}), "argosyBundle is 99"),
+        (lambda document: "[]", "no bundle: argosyBundle"),
+        (lambda document: json.dumps({**document, "argosyBundle": 99}), "bundle of format 99"),
         (lambda document: json.dumps({**document, "now": "2026-01-01T00:00:00"}), "now: must have a time zone"),
         (lambda document: json.dumps({**document, "now": "soon"}), "now: "),
         (lambda document: json.dumps({**document, "drainPeriodSeconds": "x"}), "wrong type"),

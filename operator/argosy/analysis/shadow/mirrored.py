@@ -117,7 +117,8 @@ def _judged(
     if outcome is Outcome.INCONCLUSIVE and not events:
         message += f"; {test.fewest_samples:.0f} are needed"
     words = f"sequential probability ratio test against {test.acceptable:.4%}, confidence {confidence:.1%}"
-    return Measurement(name, value, text, round(samples), words, outcome, None, message)
+    progress = test.progress(events, samples)
+    return Measurement(name, value, text, round(samples), words, outcome, None, message, progress)
 
 
 def _worst(outputs: Mapping[str, ShadowOutput]) -> str:

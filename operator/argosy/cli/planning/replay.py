@@ -10,14 +10,18 @@ from typing import Annotated, Any
 import typer
 
 from argosy.api.crd.crds import DEFINITIONS
+from argosy.cli import plots
+from argosy.cli.planning import replay_picture
+from argosy.cli.planning.evidence_report import evidence_lines
 from argosy.cli.terminal import Output, print_document, refuse
 from argosy.local.printing import table
 from argosy.local.resources import documents
 from argosy.replay.bundle import Bundle
-from argosy.replay.codec import DocumentError
+from argosy.replay.codec import DocumentError, encoded
 from argosy.replay.decisions import Replay, replayed
 from argosy.replay.differences import ABSENT, Difference
 from argosy.replay.folder import read_bundle
+from argosy.replay.readings import CandidateReplay
 from argosy_common.wording import shortened
 
 DIFFERS = 2
@@ -34,18 +38,28 @@ def replay(
         Output,
         typer.Option("--output", "-o", help="table: what differs, and the statuses; json, yaml: with all decisions."),
     ] = Output.TABLE,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the evidence over time against its limits into this .svg or .png file.")
+    ] = None,
 ) -> None:
     """Decide a recorded round again, and show where the decision is another one than the recorded.
 
-    It reads nothing but the file, and changes nothing.
+    Of a candidate that was being proven, its readings are judged again, too: the table says at which reading each
+    measurement turned. It reads nothing but the file, and changes nothing.
 
     Exit status: 0 if the decision is the same, 1 if the file is no bundle, 2 if the decision differs.
     """
+    if plot is not None and (faults := plots.errors(plot)):
+        refuse(faults)
     try:
         recorded = read_bundle(bundle)
     except (DocumentError, OSError) as error:
         refuse([f"{bundle}: {error}"])
     again = replayed(recorded)
+    if plot is not None:
+        if not again.candidates:
+            refuse([f"{bundle}: has no readings, as no candidate was being proven then: --plot has nothing to draw"])
+        replay_picture.draw(plot, again.candidates)
     if output is Output.TABLE:
         for line in _lines(recorded, again):
             typer.echo(line)
@@ -68,6 +82,9 @@ def _lines(recorded: Bundle, again: Replay) -> Iterator[str]:
         yield f"The round ended with {recorded.error}"
     yield ""
     yield from _statuses(recorded, recorded.now)
+    for candidate in again.candidates:
+        yield from evidence_lines(candidate)
+        yield ""
     if again.error and again.error != recorded.error:
         yield f"The round now ends with {again.error}"
     if again.is_same:
@@ -101,8 +118,18 @@ def _document(recorded: Bundle, again: Replay) -> dict[str, Any]:
         "now": recorded.now.isoformat(),
         "redacted": list(recorded.redacted),
         "error": again.error,
+        "evidence": [_evidence(candidate) for candidate in again.candidates],
         "differences": [_difference(difference) for difference in again.differences],
         "decisions": again.decisions,
+    }
+
+
+def _evidence(candidate: CandidateReplay) -> dict[str, Any]:
+    return {
+        "member": candidate.member,
+        "readings": len(candidate.judgements),
+        "verdict": encoded(candidate.verdict),
+        "turns": [encoded(turn) for turn in candidate.turns],
     }
 
 

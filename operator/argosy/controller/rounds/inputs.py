@@ -115,6 +115,7 @@ def round_snapshot(
         regimes=scaling.regimes,
         rollouts=rollouts,
         evidence=scaling.evidence,
+        recordings=scaling.recordings,
     )
 
 
