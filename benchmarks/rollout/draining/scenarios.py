@@ -22,6 +22,8 @@ STAYING = 2
 """Servers that go on serving."""
 AT_ONCE = 4
 """Servers that end at the same time."""
+PLAYED_AT_ONCE = 3
+"""Scenarios at a time: most of a drain is waiting."""
 PERIOD_S = 0.05
 STREAM_S = DRAIN_IDLE_S + EXIT_TIMEOUT_S + 5
 """Seconds of a long stream: more than a server that sees no new request has, if open ones do not count."""
@@ -172,11 +174,16 @@ async def _streaming(fleet: _Fleet, tally: Tally, seconds: float) -> AsyncIterat
 
 async def measured(drains: int) -> dict[str, Any]:
     """Return the figures of so many drains, divided among the scenarios."""
-    shares = [(drains + number) // len(SCENARIOS) for number in range(len(SCENARIOS))]
-    figures: dict[str, dict[str, Any]] = {}
-    for (name, scenario), share in zip(SCENARIOS.items(), shares, strict=True):
-        if share:
-            figures[name] = (await played(scenario, share)).figures()
+    free = asyncio.Semaphore(PLAYED_AT_ONCE)
+
+    async def play(scenario: Scenario, share: int) -> dict[str, Any]:
+        async with free:
+            return (await played(scenario, share)).figures()
+
+    shares = {name: (drains + number) // len(SCENARIOS) for number, name in enumerate(SCENARIOS)}
+    names = [name for name, share in shares.items() if share]
+    outcomes = await asyncio.gather(*(play(SCENARIOS[name], shares[name]) for name in names))
+    figures = dict(zip(names, outcomes, strict=True))
     return {
         "drains": sum(one["drains"] for one in figures.values()),
         "failed_requests_of_drains": sum(one["failed_requests"] for one in figures.values()),
