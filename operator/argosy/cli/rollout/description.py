@@ -1,7 +1,9 @@
-"""A rollout in detail, and its history, as tables."""
+"""A rollout in detail, and its history, as tables of at most 80 columns, and as a document."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from textwrap import wrap
+from typing import Any
 
 from argosy.api.rolloutstatus import (
     AnalysisStatus,
@@ -12,11 +14,14 @@ from argosy.api.rolloutstatus import (
     ShadowStatus,
 )
 from argosy.api.values.times import parse_time
+from argosy.cli.evidence import bar
 from argosy.cli.rollout.member import Member
 from argosy.cli.rollout.progress import described, progress, traffic
 from argosy.local.printing import NONE, age, aligned
+from argosy_common.wording import shortened
 
-_MEASUREMENTS = ("MEASUREMENT", "CANDIDATE", "STABLE", "LIMIT", "SAMPLES", "OUTCOME", "TEST")
+_COLUMNS, _LEAST, _LONGEST_NAME, _HALF = 80, 24, 16, 6
+_MEASUREMENTS = ("MEASUREMENT", "PASSES".ljust(_HALF + 3) + "FAILS ", "CANDIDATE", "STABLE", "SAMPLES", "OUTCOME")
 _OUTPUTS = ("OUTPUT", "DIFFERENT", "LARGEST DIFFERENCE", "ROWS ALIKE", "WORST REQUESTS")
 _COUNTS = ("equal", "different", "failed", "uncompared", "skipped", "canceled")
 _HELD = ("HELD", "VERSION", "REASON", "AGE", "MESSAGE")
@@ -27,9 +32,9 @@ def description(member: Member, now: datetime) -> Iterator[str]:
     """Yield the lines that describe a member's rollout. `now` has a time zone."""
     rollout = member.rollout
     if rollout is None:
-        yield from aligned([(f"{member.kind}:", f"{member.namespace}/{member.name}"), ("Rollout:", _none(member))])
+        yield from wrapped([(f"{member.kind}:", f"{member.namespace}/{member.name}"), ("Rollout:", _none(member))])
         return
-    yield from aligned([(f"{name}:", value) for name, value in _fields(member, rollout, now) if value])
+    yield from wrapped([(f"{name}:", value) for name, value in _fields(member, rollout, now) if value])
     yield from evidence(rollout.analysis)
     if rollout.shadow is not None and rollout.shadow.outputs:
         yield ""
@@ -40,14 +45,43 @@ def description(member: Member, now: datetime) -> Iterator[str]:
             (held.revision, str(held.version), held.reason or NONE, _age(held.time, now), held.message)
             for held in rollout.held
         )
-        yield from aligned([_HELD, *rows])
+        yield from wrapped([_HELD, *rows])
+
+
+def description_document(member: Member) -> dict[str, Any]:
+    """Return the same as plain JSON values: how far it is, and the status of its rollout; null where there is none."""
+    state, rollout = progress(member), member.rollout
+    return {
+        "kind": member.kind,
+        "namespace": member.namespace,
+        "name": member.name,
+        "message": state.message,
+        "finished": state.finished,
+        "failed": state.failed,
+        "rollout": rollout.model_dump(mode="json", by_alias=True, exclude_unset=True) if rollout is not None else None,
+    }
+
+
+def wrapped(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows of equal length as lines of columns, of which the last is wrapped."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    indent = sum(width + 2 for width in widths)
+    for *head, last in rows:
+        first = "".join(text.ljust(width + 2) for text, width in zip(head, widths, strict=True))
+        lines = wrap(last, max(_COLUMNS - indent, _LEAST), break_long_words=False, break_on_hyphens=False)
+        yield (first + (lines[0] if lines else "")).rstrip()
+        yield from (" " * indent + line for line in lines[1:])
 
 
 def evidence(analysis: AnalysisStatus | None) -> Iterator[str]:
     """Yield the table of the measurements that a verdict is based on, after an empty line; nothing without any."""
-    if analysis is not None and analysis.measurements:
-        yield ""
-        yield from aligned([_MEASUREMENTS, *(_measurement(one) for one in analysis.measurements)])
+    if analysis is None or not analysis.measurements:
+        return
+    yield ""
+    yield from aligned([_MEASUREMENTS, *(_measurement(one) for one in analysis.measurements)])
+    yield ""
+    limits = ((one.name, "; ".join(filter(None, (one.limit, one.test)))) for one in analysis.measurements)
+    yield from wrapped([("LIMIT OF", ""), *((name, limit or NONE) for name, limit in limits)])
 
 
 def record(one: RolloutRecord, now: datetime) -> Iterator[str]:
@@ -58,7 +92,7 @@ def record(one: RolloutRecord, now: datetime) -> Iterator[str]:
         ("Message", one.message),
         ("Analysis", _analysis(one.analysis)),
     )
-    yield from aligned([(f"{name}:", value) for name, value in fields if value])
+    yield from wrapped([(f"{name}:", value) for name, value in fields if value])
     yield from evidence(one.analysis)
 
 
@@ -69,7 +103,7 @@ def history(rollout: RolloutStatus | None, now: datetime) -> Iterator[str]:
         (record.revision, str(record.version), record.outcome, _age(record.time, now), record.message)
         for record in records
     )
-    yield from aligned([_HISTORY, *rows])
+    yield from wrapped([_HISTORY, *rows])
 
 
 def _fields(member: Member, rollout: RolloutStatus, now: datetime) -> Sequence[tuple[str, str]]:
@@ -123,13 +157,12 @@ def _analysis(analysis: AnalysisStatus | None) -> str:
 
 def _measurement(one: MeasurementStatus) -> Sequence[str]:
     return (
-        one.name,
+        shortened(one.name, _LONGEST_NAME),
+        bar(one.progress, _HALF),
         _number(one.value),
         _number(one.stable),
-        one.limit or NONE,
         str(one.samples),
         one.outcome or NONE,
-        one.test or NONE,
     )
 
 

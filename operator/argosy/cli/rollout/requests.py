@@ -58,7 +58,9 @@ def promote(member: Member, now: datetime) -> Request:
     rollout = _proving(member)
     candidate = rollout.candidate
     if candidate is None or rollout.phase not in PROVING:
-        raise RequestRefusedError(f"{member.described} has no candidate to promote; it is {rollout.phase}")
+        raise RequestRefusedError(
+            f"{member.described} has no candidate to promote; it is {rollout.phase}: {_next(rollout)}"
+        )
     loading = rollout.phase == Phase.LOADING
     when = "once it is loaded it gets" if loading else "it gets"
     message = f"{described(candidate)} is promoted without further proof: {when} all traffic"
@@ -113,7 +115,9 @@ def _proving(member: Member) -> RolloutStatus:
 def _held(member: Member, rollout: RolloutStatus, revision: str) -> HeldRevision:
     """Return the held revision of this name, or else the declared one: by its version, or the newest."""
     if not rollout.held:
-        raise RequestRefusedError(f"{member.described} has no held revision")
+        raise RequestRefusedError(
+            f"{member.described} has no held revision that could be tried again; {_serving(rollout)}"
+        )
     if revision:
         _check(revision, {held.revision for held in rollout.held})
         return next(held for held in rollout.held if held.revision == revision)
@@ -137,6 +141,15 @@ def _check(revision: str, revisions: Iterable[str]) -> None:
     names = sorted(revisions)
     if revision not in names:
         raise RequestRefusedError(f"there is no revision {revision!r}; known: {', '.join(names) or 'none'}")
+
+
+def _next(rollout: RolloutStatus) -> str:
+    """Return what makes a candidate of what is declared."""
+    if rollout.phase == Phase.HELD:
+        return "argosy rollout retry tries what is declared again"
+    if rollout.phase == Phase.ROLLING_BACK:
+        return "the candidate is being taken back"
+    return "declare a new version"
 
 
 def _serving(rollout: RolloutStatus) -> str:

@@ -29,7 +29,7 @@ def stepping(**more: Any) -> RolloutState:
             "4/bbb2/1",
             "Errors",
             "100 requests",
-            (Measurement("errorRate", 0.0, "<= 0.001", 100, "SPRT", Outcome.INCONCLUSIVE, stable=0.0005),),
+            (Measurement("errorRate", 0.0, "<= 0.001", 100, "SPRT", Outcome.INCONCLUSIVE, 0.0005, progress=-0.5),),
         ),
         "history": (Record(ONE, Ending.PROMOTED, "400 requests", NOW - timedelta(hours=2)),),
     }

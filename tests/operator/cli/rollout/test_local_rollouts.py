@@ -14,6 +14,7 @@ from argosy.cli.main import application
 from argosy.cli.rollout.targets import local
 from argosy.local.annotations import AnnotationSource, annotate, annotated, read_annotations
 from argosy.local.state import StateFolder
+from argosy.rollout.state import Phase, RolloutState
 
 IDENTITY = "InferenceModel default/chat"
 
@@ -77,6 +78,7 @@ def test_a_request_that_argosy_up_does_not_follow(folder: StateFolder, monkeypat
     ("arguments", "message"),
     [
         (("pause", "other"), "there is no model or ensemble 'other' in "),
+        (("pause", "chta"), "(there: model/chat)"),
         (("pause", "pool/chat"), "'pool' has no rollouts: write model/chat or ensemble/chat"),
         (("retry", "chat"), "has no held revision"),
         (("pause", "chat", "--namespace", "n"), "--state names an argosy up, and the other options a cluster"),
@@ -87,6 +89,45 @@ def test_what_cannot_be_is_refused(running: StateFolder, arguments: tuple[str, .
     assert result.exit_code == 1
     assert message in result.stderr
     assert read_annotations(running) == {}
+
+
+def test_without_an_argosy_up_and_a_cluster_both_ways_out_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "config").write_text("apiVersion: v1\nkind: Config\n")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    result = CliRunner().invoke(application(["rollout"]), ["rollout", "pause", "chat"])
+    assert result.exit_code == 1
+    assert "no argosy up runs here, in .argosy: name its folder by --state" in result.stderr
+    result = CliRunner().invoke(
+        application(["rollout"]), ["rollout", "pause", "chat", "--kubeconfig", str(tmp_path / "config")]
+    )
+    assert result.exit_code == 1
+    assert "argosy up" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (held(), "it is Held: argosy rollout retry tries what is declared again"),
+        (promoted(), "it is Promoted: declare a new version"),
+        (stepping(phase=Phase.ROLLING_BACK), "it is RollingBack: the candidate is being taken back"),
+    ],
+)
+def test_what_has_no_candidate_is_not_promoted(running: StateFolder, state: RolloutState, message: str) -> None:
+    running.write_status({"resources": [body(state)]})
+    result = _rollout(running, "promote", "chat")
+    assert (result.exit_code, message in result.stderr) == (1, True), result.stderr
+
+
+def test_the_status_as_json_does_not_wait(running: StateFolder) -> None:
+    result = _rollout(running, "status", "chat", "-o", "json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["rollout"]["phase"] == "Stepping"
 
 
 def test_a_name_of_a_model_and_an_ensemble(running: StateFolder) -> None:

@@ -1,14 +1,16 @@
 """What `argosy rollout status` and `history` print."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.operator.cli.rollout.bodies import NOW, TWO, body, held, promoted, stepping
 
-from argosy.cli.rollout.description import description, history, record
+from argosy.cli.rollout.description import description, description_document, history, record
 from argosy.cli.rollout.member import Member
 from argosy.cli.rollout.progress import Progress, progress
 from argosy.rollout.state import Ending, Phase, Record, RolloutState
+from argosy.rollout.verdict import Measurement, Outcome, Verdict
 
 SHARES = {
     "desiredTraffic": "50%",
@@ -114,21 +116,51 @@ def test_a_rollout_in_detail() -> None:
         "Message:         there is no verdict yet: 100 requests",
         "Analysis:        Inconclusive (Errors): 100 requests",
         "",
-        "MEASUREMENT  CANDIDATE  STABLE  LIMIT     SAMPLES  OUTCOME       TEST",
-        "errorRate    0          0.0005  <= 0.001  100      Inconclusive  SPRT",
+        "MEASUREMENT  PASSES   FAILS   CANDIDATE  STABLE  SAMPLES  OUTCOME",
+        "errorRate    |---o--+------|  0          0.0005  100      Inconclusive",
+        "",
+        "LIMIT OF",
+        "errorRate  <= 0.001; SPRT",
         "",
         "HELD  VERSION  REASON     AGE  MESSAGE",
         "bbb2  2        ErrorRate  60s  12 of 300 requests failed",
     ]
 
 
+def test_it_fits_in_80_columns() -> None:
+    long = "12 of 300 requests failed, which is more than any version of this model ever failed before " * 3
+    measurements = (
+        Measurement("errorRate", 0.123456, "acceptable 0.1%, unacceptable 1%", 123456, "a sequential test " * 9, None),
+        Measurement("differentAnswers", 1.5e-7, "<= 1%", 5, "", Outcome.INCONCLUSIVE, 0.25, long, 0.5),
+        Measurement("a-query-with-a-rather-long-name", 2.0, "fails if result > 1", 1, "query", Outcome.FAILED),
+        Measurement("p99", 1.0, "<= 2 times", 9, "", Outcome.FAILED, 1.0, long, 7.25),
+    )
+    verdict = Verdict(Outcome.INCONCLUSIVE, "4/bbb2/1", "Errors", long, measurements)
+    failed = tuple(replace(one, message=long) for one in held().failed)
+    state = stepping(verdict=verdict, message=long, failed=failed)
+    lines = list(description(Member.of(body(state, shown={**SHARES, "strategyMessage": long})), NOW))
+    assert max(map(len, lines)) <= 80
+    assert " ".join(long.split()) in " ".join(" ".join(lines).split())
+    bars = [
+        line[line.index("|") :][:15] for line in lines if line.startswith(("differentAnswers", "p99 ")) and "|" in line
+    ]
+    assert bars == ["|------+--o---|", "|------+-----o|"]
+
+
+def test_the_description_as_a_document() -> None:
+    document = description_document(Member.of(body(stepping(), shown=SHARES)))
+    assert (document["name"], document["finished"], document["failed"]) == ("chat", False, False)
+    assert document["rollout"]["desiredTraffic"] == "50%"
+    assert document["rollout"]["analysis"]["measurements"][0]["progress"] == pytest.approx(-0.5)
+    assert description_document(Member.of(body(None, rollout=None)))["rollout"] is None
+
+
 def test_what_is_not_proven_is_described_too() -> None:
     lines = list(description(Member.of(body(None, ready="True", rollout=None)), NOW))
     assert lines[0] == "InferenceModel:  default/chat"
-    assert lines[1].split(maxsplit=1)[1] == (
+    assert " ".join(" ".join(lines[1:]).split()[1:]) == (
         "nothing is proven, for lack of spec.rollout.steps and shadow; InferenceModel default/chat is Ready"
     )
-    assert len(lines) == 2
 
 
 def test_history() -> None:
@@ -157,7 +189,8 @@ def test_mirrored_requests_with_the_worst_of_them() -> None:
         ],
     }
     lines = list(description(Member.of(body(stepping(verdict=None), shown={"shadow": shadow})), NOW))
-    assert "Shadow:          912 equal, 3 different, 20 skipped, p99 0.0081 s, 0.007 s of the stable revision" in lines
+    described = " ".join(" ".join(lines).split())
+    assert "Shadow: 912 equal, 3 different, 20 skipped, p99 0.0081 s, 0.007 s of the stable revision" in described
     assert lines[-3:] == [
         "OUTPUT  DIFFERENT  LARGEST DIFFERENCE  ROWS ALIKE  WORST REQUESTS",
         "score   3          0.25                <none>      r-7 (Value 0.25)",
@@ -176,6 +209,9 @@ def test_an_earlier_rollout_in_detail() -> None:
         "Message:   it failed",
         "Analysis:  Inconclusive (Errors): 100 requests",
         "",
-        "MEASUREMENT  CANDIDATE  STABLE  LIMIT     SAMPLES  OUTCOME       TEST",
-        "errorRate    0          0.0005  <= 0.001  100      Inconclusive  SPRT",
+        "MEASUREMENT  PASSES   FAILS   CANDIDATE  STABLE  SAMPLES  OUTCOME",
+        "errorRate    |---o--+------|  0          0.0005  100      Inconclusive",
+        "",
+        "LIMIT OF",
+        "errorRate  <= 0.001; SPRT",
     ]

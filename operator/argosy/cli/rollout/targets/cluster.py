@@ -24,7 +24,11 @@ class ClusterTarget:
         """Return the model or ensemble of the namespace."""
         kinds, bare = named(name)
         bodies = [body for kind in kinds if (body := await self._body(kind, bare)) is not None]
-        return only([Member.of(body) for body in bodies], name, f"in the namespace {self._namespace}")
+        return only(
+            [Member.of(body) for body in bodies],
+            name,
+            f"in the namespace {self._namespace} (kubectl get inferencemodels,ensembles)",
+        )
 
     async def changes(self, member: Member) -> AsyncGenerator[Member]:
         """Yield the member as a watch reports it; a watch that ends or breaks off is begun again."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from argosy.cli.rollout.member import Member
 from argosy.cli.rollout.requests import Request
-from argosy.cli.rollout.targets.target import KINDS, TargetError, named, only
+from argosy.cli.rollout.targets.target import KINDS, MEMBERS, TargetError, named, only
 from argosy.local.annotations import annotate
 from argosy.local.state import StateFolder
 
@@ -26,8 +26,10 @@ class LocalTarget:
     async def member(self, name: str) -> Member:
         """Return the model or ensemble that the status lists."""
         kinds, bare = named(name)
-        bodies = [body for body in self._resources() if body["kind"] in kinds and body["metadata"]["name"] == bare]
-        return only([Member.of(body) for body in bodies], name, f"in {self._folder.root}")
+        members = [body for body in self._resources() if body["kind"] in MEMBERS]
+        bodies = [body for body in members if body["kind"] in kinds and body["metadata"]["name"] == bare]
+        names = ", ".join(sorted(f"{_word(body['kind'])}/{body['metadata']['name']}" for body in members))
+        return only([Member.of(body) for body in bodies], name, f"in {self._folder.root} (there: {names or 'none'})")
 
     async def changes(self, member: Member) -> AsyncGenerator[Member]:
         """Yield the member whenever its status differs. Raises TargetError once `argosy up` has ended."""
@@ -68,4 +70,8 @@ class LocalTarget:
 
 
 def _kind(member: Member) -> str:
-    return next(word for word, kind in KINDS.items() if kind == member.kind)
+    return _word(member.kind)
+
+
+def _word(kind: str) -> str:
+    return next(word for word, named_kind in KINDS.items() if named_kind == kind)

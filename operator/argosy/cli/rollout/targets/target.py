@@ -35,13 +35,14 @@ KINDS = {
     "ens": "Ensemble",
 }
 """The kinds by the names that a command takes."""
+MEMBERS = ("InferenceModel", "Ensemble")
 
 
 def named(text: str) -> tuple[tuple[str, ...], str]:
     """Return the kinds and the name that `name` or `kind/name` may mean. Raises TargetError for another kind."""
     kind, slash, name = text.rpartition("/")
     if not slash:
-        return ("InferenceModel", "Ensemble"), name
+        return MEMBERS, name
     if kind.lower() not in KINDS:
         raise TargetError(f"{kind!r} has no rollouts: write model/{name} or ensemble/{name}")
     return (KINDS[kind.lower()],), name
