@@ -462,7 +462,7 @@ async def test_a_report_on_a_pool_delays_no_other_pool(monkeypatch: pytest.Monke
             assert go_on.wait(60)
         return statuses(decided)
 
-    monkeypatch.setattr("argosy.reconcile.statuses", slow)
+    monkeypatch.setattr("argosy.reconcile.outcome.statuses", slow)
     async with asyncio.TaskGroup() as tasks, asyncio.timeout(60):
         tasks.create_task(run.reconcile(KEY))
         try:

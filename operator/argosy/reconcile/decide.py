@@ -1,0 +1,118 @@
+"""The decisions of a round, stage by stage: specs, amounts, places, and the next step of each server."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from argosy.api.model.variantspecs import variant_name
+from argosy.api.values.identity import PoolKey
+from argosy.autoscaling.decision import Allocation
+from argosy.autoscaling.policy import Policy
+from argosy.autoscaling.pool.allocations import allocations, scaled_resources
+from argosy.autoscaling.pool.policies import policies
+from argosy.planning import variants
+from argosy.planning.builds.scheduling import schedule_builds
+from argosy.planning.demand.members import Members
+from argosy.planning.demand.pool_facts import pool_facts
+from argosy.planning.facts import Device, Node, PoolFacts
+from argosy.planning.migration.choices import VariantChoice, variant_choices
+from argosy.planning.migration.observed import Observed
+from argosy.planning.migration.pool_migration import DRAIN_PERIOD, PoolMigration
+from argosy.planning.migration.revisions import revisions_by_server
+from argosy.planning.nodes.reservations import devices
+from argosy.planning.packing.priorities import pack_by_priority
+from argosy.planning.plan import FleetPlan, PoolPlan
+from argosy.reconcile.nodes import available_nodes, pool_cordons
+from argosy.reconcile.specs import AcceptedSpecs, accepted_specs
+from argosy.reconcile.strategies import rollout_strategies
+from argosy.render.keys import RenderedKeys
+from argosy.render.sizes import document_sizes
+from argosy.round import DecidedRound
+from argosy.snapshot import FleetSnapshot, PoolSnapshot
+
+
+def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> DecidedRound:
+    """Return the decisions of a round: on specs, amounts, places, the next step of each server, and what follows."""
+    cordons = pool_cordons(snapshot, now)
+    nodes = available_nodes(snapshot, cordons, now)
+    specs = accepted_specs(snapshot, nodes, now)
+    followed = policies(specs.accepted.valid, now)
+    allocated = allocations(followed, snapshot.decisions, snapshot.scaling_statuses(specs.accepted.valid))
+    members = _members(snapshot, specs, followed, allocated)
+    facts = {
+        key: pool_facts(here, members[key], snapshot.pool(key).loaded_versions) for key, here in specs.pools.items()
+    }
+    ranked = pack_by_priority(list(facts.values()), snapshot.claimed)
+    migrations = {
+        plan.pool: _migration(
+            snapshot.pool(plan.pool), plan, facts[plan.pool], members[plan.pool], nodes, now, drain_period
+        )
+        for plan in ranked.plan.pools
+    }
+    return DecidedRound(
+        snapshot=snapshot,
+        now=now,
+        accepted=specs.accepted,
+        ranked=ranked,
+        migrations=migrations,
+        engines=specs.engines,
+        builds=schedule_builds(specs.engines, _reserved(snapshot, ranked.plan)),
+        cordons=cordons,
+        policies=followed,
+        allocations=allocated,
+        choices={key: _choices(migration, snapshot) for key, migration in migrations.items()},
+        rollouts=specs.rollouts.with_strategies(rollout_strategies(snapshot, migrations, ranked)),
+    )
+
+
+def _members(
+    snapshot: FleetSnapshot, specs: AcceptedSpecs, followed: Mapping[str, Policy], allocated: Mapping[str, Allocation]
+) -> dict[PoolKey, Members]:
+    """Return what each valid pool is to serve, with the amounts that scaling decided."""
+    accepted = specs.accepted
+    broken = (*accepted.out, *snapshot.faulty)
+    members = {
+        key: Members.of(
+            key,
+            variants.serving(
+                scaled_resources(of_pool.effective(accepted.valid), followed, allocated), of_pool.served.waiting
+            ),
+            broken,
+            snapshot.pool(key).moved,
+            {**snapshot.shapes, **of_pool.shapes},
+            of_pool.served,
+            followed,
+            specs.rollouts.members,
+        )
+        for key, of_pool in specs.engines.items()
+    }
+    return {key: replace(of_pool, sizes=document_sizes(of_pool)) for key, of_pool in members.items()}
+
+
+def _migration(
+    pool: PoolSnapshot,
+    plan: PoolPlan,
+    facts: PoolFacts,
+    members: Members,
+    nodes: tuple[Node, ...],
+    now: datetime,
+    drain_period: timedelta,
+) -> PoolMigration:
+    """Return the next step of one pool's servers towards their plan."""
+    keys = RenderedKeys(members.served_names, facts.runtime)
+    loaded, served = revisions_by_server(pool.repositories), revisions_by_server(pool.served)
+    observed = Observed.of(pool.reports, loaded, served, pool.drain_since)
+    return PoolMigration.of(plan, facts, members, observed, nodes, keys, now, drain_period)
+
+
+def _choices(migration: PoolMigration, snapshot: FleetSnapshot) -> dict[str, VariantChoice]:
+    """Return the servers that requests go to for models whose variants have servers of their own, by name."""
+    routed = (member for member in migration.state.members.ensembles.values() if member.identity in snapshot.regimes)
+    desired = {model.name: variant_name(model.name, snapshot.regimes[model.identity].variant) for model in routed}
+    return variant_choices(migration.state, desired)
+
+
+def _reserved(snapshot: FleetSnapshot, plan: FleetPlan) -> set[Device]:
+    """Return the GPUs that no build gets: servers have them or are to have them, or other pools claim them."""
+    planned = (server.current for pool in plan.pools for server in pool.servers)
+    return devices([*planned, *snapshot.servers]) | snapshot.claimed
