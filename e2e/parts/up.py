@@ -19,6 +19,8 @@ REQUEST = json.dumps({"inputs": [{"name": "X", "datatype": "INT32", "shape": [1]
 class Up:
     """A started `argosy up` on the manifests of a folder, with its state next to them, and further flags."""
 
+    program: tuple[str, ...] = (sys.executable, "-m", "argosy.cli")
+
     def __init__(self, folder: Path, *flags: str) -> None:
         self.state, self.log, self.manifests = folder / "state", folder / "log", folder / "manifests"
         self.http, self.grpc, self.metrics = free_ports(3)
@@ -34,7 +36,7 @@ class Up:
             f"--state={self.state}",
             *self._flags,
         )
-        command = (sys.executable, "-m", "argosy.cli", "up", str(self.manifests), *flags)
+        command = (*self.program, "up", str(self.manifests), *flags)
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=dict(os.environ))
         return self

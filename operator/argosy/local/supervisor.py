@@ -35,7 +35,7 @@ from .builds.command import installed_compilers
 from .builds.runner import LocalBuilds
 from .manifests.source import ManifestSource
 from .manifests.this_machine import for_this_machine, settings
-from .measuring import Measuring, pool_targets
+from .measuring import Measuring, pool_targets, prometheus_urls
 from .rates import Meter, reading
 from .resources import (
     all_ready,
@@ -191,7 +191,8 @@ class Supervisor:
                 pool_targets(key, self._resources, has, urls.get(key, {}), self._scaling.analysis_targets(key))
                 for key, has in reports.items()
             ]
-            if await self._measuring.read(targets, now, datetime.now(UTC)):
+            prometheus = prometheus_urls(self._resources)
+            if await self._measuring.read(targets, now, datetime.now(UTC), prometheus):
                 for key, signals in self._measuring.latest.items():
                     self._scaling.measured(key, signals)
                 self._measuring_error = ""

@@ -12,9 +12,12 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from tests.operator.planning.declared import ensemble, pool
 
 from argosy.api.crd.crds import DEFINITIONS
 from argosy.api.problems import Problem
+from argosy.api.rolloutstatus import RolloutStatus
+from argosy.api.status import EnsembleStatus
 from argosy.cli.planning.render import render
 from argosy.local.export import MARKER, NotOursError, export
 from argosy.local.machine import cpu_node, joined, visible
@@ -28,7 +31,7 @@ from argosy.local.servers.ports import ListenError, PortInUseError, Ports, check
 from argosy.local.servers.server import Command
 from argosy.local.state import StateFolder, StateInUseError
 from argosy.local.views.line_view import LineView
-from argosy.local.views.rows import BuildRow, Row, ServerRow
+from argosy.local.views.rows import BuildRow, Row, ServerRow, rows
 from argosy.local.views.table_view import TableView, builds_table, models_table
 from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource
 from argosy_agent.sync.control import Tally
@@ -364,6 +367,24 @@ def test_a_models_secret_is_reported_to_be_without_effect_here(workspace: Any, d
     assert [line.split(": ")[1] for line in without_effect(resources)] == ["spec.storage.secretName"]
     (one,) = [resource for resource in for_this_machine(resources, 0) if resource.name == "one"]
     assert not one.spec.storage.secret_name
+
+
+@pytest.mark.parametrize(
+    ("phase", "candidate", "shown"),
+    [("Stepping", 3, "2 → 3"), ("RollingBack", 3, "2"), ("Promoted", None, "2")],
+)
+def test_the_version_of_an_ensemble_is_the_one_that_the_operator_numbered(phase, candidate, shown) -> None:
+    versions = {"stable": {"revision": "a", "version": 2}}
+    versions |= {"candidate": {"revision": "b", "version": candidate}} if candidate else {}
+    rollout = RolloutStatus.model_validate({"phase": phase, **versions})
+    declared = ensemble("chat", "tokenizer")
+    (row,) = rows([declared], {declared.identity: EnsembleStatus(active_version=2, rollout=rollout)}, {})
+    assert row.version == shown
+
+
+def test_the_login_of_a_prometheus_is_reported_to_be_without_effect_here() -> None:
+    (line,) = without_effect([pool(monitoring={"prometheus": {"url": "http://p:9090", "secretName": "login"}})])
+    assert "spec.monitoring.prometheus.secretName: there is no cluster to read it from" in line
 
 
 ENGINE = """

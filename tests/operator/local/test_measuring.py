@@ -8,7 +8,7 @@ from argosy.analysis.subjects import AnalysisTargets
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.controller.resources.parsed_body import parsed_body
-from argosy.local.measuring import INTERVAL_S, ROLLOUT_INTERVAL_S, Measuring, pool_targets
+from argosy.local.measuring import INTERVAL_S, ROLLOUT_INTERVAL_S, Measuring, pool_targets, prometheus_urls
 from argosy.planning.facts import ServerReport
 from argosy.signals.targets import PoolTargets, Query, ScrapeTarget
 from argosy_agent.contract import LoadedModel, LoadState
@@ -47,7 +47,7 @@ def test_servers_that_answer_report_what_they_have_ready() -> None:
 async def test_pools_are_read_when_it_is_time_and_let_go_when_they_are_gone() -> None:
     sources: list[FakeSource] = []
 
-    def open_() -> FakeSource:
+    def open_(url: str) -> FakeSource:
         sources.append(FakeSource())
         return sources[-1]
 
@@ -63,7 +63,7 @@ async def test_pools_are_read_when_it_is_time_and_let_go_when_they_are_gone() ->
 
 
 async def test_a_pool_that_cannot_be_read_says_why_and_hinders_no_other() -> None:
-    measuring = Measuring(lambda: FakeSource(fails_at=1))
+    measuring = Measuring(lambda _: FakeSource(fails_at=1))
     other, requests = PoolKey("n/q"), [PoolTargets(KEY), PoolTargets(PoolKey("n/q"))]
     assert await measuring.read(requests, 100.0, NOW)
     why = "a fault of Argosy's own, please report it: ZeroDivisionError: no requests"
@@ -73,7 +73,7 @@ async def test_a_pool_that_cannot_be_read_says_why_and_hinders_no_other() -> Non
 
 
 async def test_pools_are_read_more_often_while_a_candidate_is_proven() -> None:
-    measuring = Measuring(FakeSource)
+    measuring = Measuring(lambda _: FakeSource())
     assert await measuring.read([PoolTargets(KEY)], 100.0, NOW)
     under_way = [PoolTargets(KEY, under_way=True)]
     assert await measuring.read(under_way, 100.0 + ROLLOUT_INTERVAL_S, NOW)
@@ -85,3 +85,23 @@ def test_what_rollouts_need_is_part_of_the_targets() -> None:
     result = pool_targets(KEY, [parsed_body(body).newest for body in (pool(), model())], [], {}, analysis)
     assert (result.analyzed, result.under_way) == ({"m": 30.0}, True)
     assert result.queries == (Query("m", "rollout/q", "x"),)
+
+
+async def test_another_prometheus_is_another_source() -> None:
+    opened: dict[str, FakeSource] = {}
+
+    def open_(url: str) -> FakeSource:
+        opened[url] = FakeSource()
+        return opened[url]
+
+    monitored = pool(monitoring={"prometheus": {"url": "http://p:9090"}})
+    urls = prometheus_urls([parsed_body(body).newest for body in (monitored, model())])
+    assert urls == {KEY: "http://p:9090"}
+    measuring = Measuring(open_)
+    assert await measuring.read([PoolTargets(KEY)], 100.0, NOW, urls)
+    assert await measuring.read([PoolTargets(KEY)], 100.0 + INTERVAL_S, NOW)
+    assert [(url, source.reads, source.closed) for url, source in opened.items()] == [
+        ("http://p:9090", 1, True),
+        ("", 1, False),
+    ]
+    await measuring.close()

@@ -67,8 +67,7 @@ def _without_effect(resource: Resource) -> Iterator[tuple[str, str]]:
     if isinstance(resource, ServingPool):
         for field, reason in _of_the_runtime(resource.spec.runtime):
             yield f"spec.runtime.{field}", reason
-        if resource.spec.openai.api_keys is not None:
-            yield "spec.openai.apiKeys", f"there is no cluster to read it from; set {KEYS_FLAG} in spec.runtime.args"
+        yield from _secrets_of(resource)
         return
     if not resource.spec.min_replicas:
         yield "spec.minReplicas", "it does not go to zero: argosy up holds no requests for what has no replica"
@@ -80,6 +79,15 @@ def _without_effect(resource: Resource) -> Iterator[tuple[str, str]]:
         for field in ("image", "memory"):
             if resource.spec.engine is not None and getattr(resource.spec.engine, field) is not None:
                 yield f"spec.engine.{field}", "the builder is a process of this machine, not a container"
+
+
+def _secrets_of(pool: ServingPool) -> Iterator[tuple[str, str]]:
+    if pool.spec.openai.api_keys is not None:
+        yield "spec.openai.apiKeys", f"there is no cluster to read it from; set {KEYS_FLAG} in spec.runtime.args"
+    prometheus = pool.spec.monitoring.prometheus
+    if prometheus is not None and prometheus.secret_name is not None:
+        where = "spec.monitoring.prometheus.secretName"
+        yield where, "there is no cluster to read it from; queries are sent without credentials"
 
 
 def _of_the_runtime(runtime: Runtime) -> Iterator[tuple[str, str]]:

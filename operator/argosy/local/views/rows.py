@@ -4,14 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from argosy.api import Member
 from argosy.api.conditions import ConditionType
 from argosy.api.documents import Resource
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.modelformat import LANGUAGE_BACKENDS
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
-from argosy.api.status import PlacementStatus, ScalingStatus, Status
+from argosy.api.status import EnsembleStatus, PlacementStatus, ScalingStatus, Status
 from argosy.local.rates import Rate
+from argosy.rollout.state import Phase
 
 NOT_TAKEN_OVER = (
     "some manifests have problems: a resource with a problem is served in its last valid revision, if it has one, and "
@@ -142,7 +144,7 @@ def _row(resource: Resource, status: Status, doing: str) -> Row:
     return Row(
         kind=resource.kind,
         name=resource.name,
-        version="" if isinstance(resource, ServingPool) else _version(resource.spec.default_version, status),
+        version="" if isinstance(resource, ServingPool) else _version(resource, status),
         ready=ready.status if ready else "Unknown",
         reason=ready.reason if ready else "",
         where="" if is_pool else _where(getattr(status, "placement", ())),
@@ -176,10 +178,20 @@ def _scaling(scaling: ScalingStatus | None) -> dict[str, str]:
     return {"instances": instances, "scaling": scaling.message if follows else "", "scaled": newest}
 
 
-def _version(declared: int, status: Status) -> str:
-    """Return the declared version, after the active one while they differ."""
-    active = getattr(status, "active_version", None)
-    return f"{active} → {declared}" if active not in (None, declared) else str(declared)
+def _version(resource: Member, status: Status) -> str:
+    """Return the version that is to serve, after the active one while they differ."""
+    active, desired = getattr(status, "active_version", None), _desired_version(resource, status)
+    return f"{active} → {desired}" if active not in (None, desired) else str(desired)
+
+
+def _desired_version(resource: Member, status: Status) -> int:
+    """Return the declared version; of an ensemble with a rollout, which numbers revisions, that of the newest one."""
+    if isinstance(status, EnsembleStatus) and status.rollout is not None:
+        rollout = status.rollout
+        newest = rollout.stable if rollout.phase == Phase.ROLLING_BACK else rollout.candidate or rollout.stable
+        if newest is not None:
+            return newest.version
+    return resource.spec.default_version
 
 
 def _where(placement: Iterable[PlacementStatus]) -> str:
