@@ -17,6 +17,11 @@ Word = Annotated[str, camel_case(64)]
 OptionalWord = Annotated[str, Field(max_length=64)]
 
 
+def revision_in_words(name: str, version: int) -> str:
+    """Return a revision as messages, Events and commands call it."""
+    return f"revision {name} (version {version})"
+
+
 class StepVersion(StatusPart):
     """A model that a revision of an ensemble runs."""
 

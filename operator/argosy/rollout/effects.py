@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from argosy.api.rolloutstatus import revision_in_words
 from argosy.api.values.quantity import THOUSANDTHS, format_percent
 from argosy.rollout import clock
 from argosy.rollout.context import Context
@@ -49,7 +50,7 @@ def observed(state: RolloutState, inputs: RolloutInputs) -> RolloutState:
 def start(context: Context, target: Phase) -> RolloutState:
     """Begin with the declared revision as the candidate."""
     declared = context.inputs.declared
-    state = _entered(context, target, f"revision {declared.name} (version {declared.version}) loads")
+    state = _entered(context, target, f"{_name(declared)} loads")
     return replace(state, candidate=declared, number=state.number + 1, step=0, verdict=None)
 
 
@@ -224,7 +225,7 @@ def serving_message(state: RolloutState) -> str:
 
 
 def _name(revision: Revision | None) -> str:
-    return f"revision {revision.name} (version {revision.version})" if revision is not None else "nothing"
+    return revision_in_words(revision.name, revision.version) if revision is not None else "nothing"
 
 
 def _percent(millionths: int) -> str:

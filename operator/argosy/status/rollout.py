@@ -1,7 +1,7 @@
 """The rollout of a model or an ensemble in its status: its state, its traffic, and why it is not Ready meanwhile."""
 
 from argosy.api import Reason
-from argosy.api.rolloutstatus import RolloutStatus
+from argosy.api.rolloutstatus import RolloutStatus, revision_in_words
 from argosy.api.values.quantity import THOUSANDTHS, format_percent
 from argosy.planning.rollouts.member import MemberRollout
 from argosy.rollout.state import ALL_TRAFFIC, Phase, Revision, Waiting
@@ -65,7 +65,7 @@ def _share(rollout: MemberRollout) -> int:
 
 
 def _name(revision: Revision | None) -> str:
-    return f"version {revision.version} (revision {revision.name})" if revision is not None else "nothing"
+    return revision_in_words(revision.name, revision.version) if revision is not None else "nothing"
 
 
 def measured_traffic(rollout: MemberRollout) -> dict[int, int]:

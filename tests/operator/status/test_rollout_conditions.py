@@ -1,5 +1,6 @@
 """What a rollout means for Ready, Reconciling and Stalled, and for the traffic in the status."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -58,7 +59,7 @@ def test_a_rollout_is_in_progress_with_how_far_and_then_current(rolling: Rolling
     one, two = (revision.name for revision in (rolling.state.stable, rolling.state.candidate) if revision is not None)
     assert reason == "RollingOut"
     assert message.startswith(
-        f"version 2 (revision {two}) is to replace version 1 (revision {one}): step 1 of 2, 5% of requests; "
+        f"revision {two} (version 2) is to replace revision {one} (version 1): step 1 of 2, 5% of requests; "
     )
     assert traffic(rolling) == {1: None, 2: None}, "no request was measured"
     assert rolling.status.active_version == 1
@@ -81,7 +82,7 @@ def test_what_is_taken_back_has_failed_with_the_reason_while_the_stable_version_
     rolling.judge(Outcome.FAILED)
     rolling.until(model(2), Phase.ROLLING_BACK)
     assert kstatus(rolling) == "InProgress"
-    assert "serves in place of version 2" in ready(rolling)[1]
+    assert re.search(r"\(version 1\) serves in place of revision \w+ \(version 2\)", ready(rolling)[1])
     rolling.until(model(2), Phase.HELD)
     rolling.settle(model(2))
     reason, message = ready(rolling)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from argosy.api.conditions import ConditionType
-from argosy.api.rolloutstatus import RevisionStatus, RolloutStatus
+from argosy.api.rolloutstatus import RevisionStatus, RolloutStatus, revision_in_words
 from argosy.api.values.quantity import format_percent
 from argosy.cli.rollout.member import Member
 from argosy.planning.rollouts.requests import RETRY, UNDO
@@ -59,7 +59,7 @@ def traffic(rollout: RolloutStatus) -> str:
 
 def described(revision: RevisionStatus | None) -> str:
     """Return a revision with its version; empty for none."""
-    return f"revision {revision.revision} (version {revision.version})" if revision is not None else ""
+    return revision_in_words(revision.revision, revision.version) if revision is not None else ""
 
 
 def serving(revision: RevisionStatus | None) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from argosy.api.rolloutstatus import HeldRevision, RolloutStatus
+from argosy.api.rolloutstatus import HeldRevision, RolloutStatus, revision_in_words
 from argosy.api.values.times import timestamp
 from argosy.cli.rollout.member import Member
-from argosy.cli.rollout.progress import described
+from argosy.cli.rollout.progress import described, serving
 from argosy.planning.rollouts.requests import PAUSE, PROMOTE, RETRY, UNDO
 from argosy.rollout.state import PROVING, Phase
 
@@ -81,7 +81,7 @@ def undo(member: Member, now: datetime, to: str = "") -> Request:
     rollout = _proving(member)
     if rollout.phase in (Phase.ROLLING_BACK, Phase.HELD):
         raise RequestRefusedError(
-            f"{member.described} is {rollout.phase}: what is declared is taken back already; {_serving(rollout)}"
+            f"{member.described} is {rollout.phase}: what is declared is taken back already; {serving(rollout.stable)}"
         )
     current = rollout.candidate or rollout.stable
     target = rollout.stable if rollout.candidate is not None else rollout.former
@@ -116,7 +116,7 @@ def _held(member: Member, rollout: RolloutStatus, revision: str) -> HeldRevision
     """Return the held revision of this name, or else the declared one: by its version, or the newest."""
     if not rollout.held:
         raise RequestRefusedError(
-            f"{member.described} has no held revision that could be tried again; {_serving(rollout)}"
+            f"{member.described} has no held revision that could be tried again; {serving(rollout.stable)}"
         )
     if revision:
         _check(revision, {held.revision for held in rollout.held})
@@ -152,12 +152,8 @@ def _next(rollout: RolloutStatus) -> str:
     return "declare a new version"
 
 
-def _serving(rollout: RolloutStatus) -> str:
-    return f"{described(rollout.stable) or 'nothing'} serves"
-
-
 def _name(held: HeldRevision) -> str:
-    return f"revision {held.revision} (version {held.version})"
+    return revision_in_words(held.revision, held.version)
 
 
 def _paused_by_spec(member: Member) -> bool:

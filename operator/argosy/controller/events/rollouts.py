@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from argosy.api.rolloutstatus import RolloutRecord, RolloutStatus
+from argosy.api.rolloutstatus import RolloutRecord, RolloutStatus, revision_in_words
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ResourceStatus
 from argosy.api.values.quantity import format_percent
 from argosy.controller.events.announcements import NORMAL, WARNING, Announcement
@@ -42,7 +42,7 @@ def _entered(former: RolloutStatus, present: RolloutStatus) -> Iterator[Announce
     if present.phase not in PROVING or present.stable is None:
         return
     if present.number != former.number:
-        stable = f"revision {present.stable.revision} (version {present.stable.version})"
+        stable = revision_in_words(present.stable.revision, present.stable.version)
         message = f"{_candidate(present)} is to replace {stable}"
         yield Announcement(NORMAL, "RolloutStarted", message, str(present.number))
     if _step(present) == _step(former):
@@ -62,11 +62,11 @@ def _step(rollout: RolloutStatus) -> str:
 
 def _candidate(rollout: RolloutStatus) -> str:
     candidate = rollout.candidate
-    return f"revision {candidate.revision} (version {candidate.version})" if candidate is not None else "no revision"
+    return revision_in_words(candidate.revision, candidate.version) if candidate is not None else "no revision"
 
 
 def _ended(record: RolloutRecord) -> str:
-    ends = f"revision {record.revision} (version {record.version}): {record.outcome}"
+    ends = f"{revision_in_words(record.revision, record.version)}: {record.outcome}"
     return f"{ends}: {record.message}" if record.message else ends
 
 

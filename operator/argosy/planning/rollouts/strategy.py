@@ -80,14 +80,10 @@ class RolloutFacts:
 
 @dataclass(frozen=True, slots=True)
 class ChosenStrategy:
-    """A strategy, or None while the stable revision stays, and why.
-
-    `replicas`: by how many replicas requests are split; 0 where each server splits them by weight.
-    """
+    """A strategy, or None while the stable revision stays, and why."""
 
     strategy: RolloutStrategy | None
     message: str
-    replicas: int = 0
 
     def divides_replicas(self, replicas: int) -> bool:
         """Return whether some of so many replicas have the candidate, and the others the stable revision."""
@@ -98,7 +94,7 @@ class ChosenStrategy:
         """Return the choice that a status has; None if it has none that this release knows."""
         if strategy not in set(RolloutStrategy):
             return None
-        return cls(RolloutStrategy(strategy), message, 0 if strategy == RolloutStrategy.SURGE_INPLACE else 1)
+        return cls(RolloutStrategy(strategy), message)
 
     @property
     def loads_both(self) -> bool:
@@ -111,7 +107,7 @@ class ChosenStrategy:
         return int(self.strategy is RolloutStrategy.SURGE_FREE_GPUS)
 
 
-DECLARED_RECREATE = ChosenStrategy(RolloutStrategy.RECREATE, "rollout.strategy is Recreate", 1)
+DECLARED_RECREATE = ChosenStrategy(RolloutStrategy.RECREATE, "rollout.strategy is Recreate")
 """What counts before the reasons are known: nothing is loaded next to what serves."""
 
 
@@ -148,7 +144,7 @@ def _on_free_gpus(facts: RolloutFacts, lacks: str) -> ChosenStrategy:
         f"{lacks}; a further replica with {facts.candidate} is placed on free GPUs, and the others change one after "
         f"another once it serves{_by_replicas(facts, replicas)}"
     )
-    return ChosenStrategy(RolloutStrategy.SURGE_FREE_GPUS, message, replicas)
+    return ChosenStrategy(RolloutStrategy.SURGE_FREE_GPUS, message)
 
 
 def _replica_by_replica(facts: RolloutFacts, lacks: str) -> ChosenStrategy:
@@ -157,7 +153,7 @@ def _replica_by_replica(facts: RolloutFacts, lacks: str) -> ChosenStrategy:
         f"{lacks}, and no GPU is free; one replica after another unloads {facts.stable} and loads {facts.candidate}, "
         f"while the others serve{_by_replicas(facts, replicas)}"
     )
-    return ChosenStrategy(RolloutStrategy.REPLICA_BY_REPLICA, message, replicas)
+    return ChosenStrategy(RolloutStrategy.REPLICA_BY_REPLICA, message)
 
 
 def _recreate(facts: RolloutFacts, why: str) -> ChosenStrategy:
@@ -169,7 +165,7 @@ def _recreate(facts: RolloutFacts, why: str) -> ChosenStrategy:
         alone = f"; every request is then for {facts.candidate}, at the first step too" if facts.steps else ""
         gap = f"from then until {facts.candidate} is loaded no replica serves, and {queued}{alone}{_unmirrored(facts)}"
     message = f"{why}: {facts.stable} is unloaded before {facts.candidate} is loaded; {gap}"
-    return ChosenStrategy(RolloutStrategy.RECREATE, message, max(1, replicas))
+    return ChosenStrategy(RolloutStrategy.RECREATE, message)
 
 
 def _waits(why: str, facts: RolloutFacts) -> ChosenStrategy:
