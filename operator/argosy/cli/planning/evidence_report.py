@@ -7,9 +7,10 @@ from argosy.cli.evidence import LEGEND, letter
 from argosy.local.printing import NONE, aligned
 from argosy.replay.readings import VERDICT, CandidateReplay, Turn
 from argosy.rollout.verdict import Measurement, Outcome
+from argosy_common.wording import shortened
 
 _TURNS = ("READING", "AFTER", "MEASUREMENT", "OUTCOME", "CANDIDATE", "STABLE", "PROGRESS")
-_WIDTH = 56
+_WIDTH, _LONGEST_NAME = 56, 16
 
 
 def evidence_lines(replay: CandidateReplay) -> Iterator[str]:
@@ -20,7 +21,7 @@ def evidence_lines(replay: CandidateReplay) -> Iterator[str]:
     yield f"{replay.member}: version {versions[0]} next to version {versions[1]}, {state.phase} {state.analysis}"
     yield f"{len(replay.judgements)} readings from {first:%H:%M:%S} to {last:%H:%M:%S}; the measurements turned at:"
     yield ""
-    yield from (line[:80].rstrip() for line in aligned([_TURNS, *(_row(replay, turn) for turn in replay.turns)]))
+    yield from aligned([_TURNS, *(_row(replay, turn) for turn in replay.turns)])
     yield ""
     yield from _timelines(replay)
     yield ""
@@ -34,9 +35,9 @@ def _row(replay: CandidateReplay, turn: Turn) -> Sequence[str]:
     seconds = (turn.at - replay.judgements[0].reading.at).total_seconds()
     return (
         str(turn.reading),
-        f"{seconds:g} s",
-        turn.name,
-        f"-> {turn.after or NONE}" if turn.before is None else f"{turn.before} -> {turn.after or NONE}",
+        f"{seconds:.1f} s",
+        shortened(turn.name, _LONGEST_NAME),
+        turn.after or NONE,
         *(_number(value) for value in (_values(one) if one is not None else (None, None, None))),
     )
 
@@ -54,15 +55,15 @@ def _timelines(replay: CandidateReplay) -> Iterator[str]:
     count = len(replay.judgements)
     width = min(count, _WIDTH)
     indices = [(column + 1) * count // width - 1 for column in range(width)]
-    longest = max(map(len, (*replay.names, VERDICT)))
+    longest = max(len(shortened(name, _LONGEST_NAME)) for name in (*replay.names, VERDICT))
     for name in replay.names:
         every = replay.of(name)
         letters = (
             letter(one.outcome, one.progress) if one is not None else " " for one in map(every.__getitem__, indices)
         )
-        yield f"{name.ljust(longest)} |{''.join(letters)}|"[:80]
+        yield f"{shortened(name, _LONGEST_NAME).ljust(longest)} |{''.join(letters)}|"
     outcomes = (_outcome(replay.judgements[index]) for index in indices)
-    yield f"{VERDICT.ljust(longest)} |{''.join(letter(outcome, None) for outcome in outcomes)}|"[:80]
+    yield f"{VERDICT.ljust(longest)} |{''.join(letter(outcome, None) for outcome in outcomes)}|"
     yield LEGEND
 
 

@@ -10,6 +10,7 @@ from argosy.rollout.verdict import Measurement, Outcome
 _INCHES = (10.0, 2.2)
 _COLOURS = {Outcome.SUCCESSFUL: "green", Outcome.FAILED: "red", Outcome.ERROR: "orange", Outcome.INCONCLUSIVE: "grey"}
 _NOT_A_NUMBER = float("nan")
+_EDGE = 2.0
 
 
 def draw(path: Path, replays: Sequence[CandidateReplay]) -> None:
@@ -42,13 +43,18 @@ def _has_values(measured: Sequence[Measurement | None]) -> bool:
 
 
 def _draw_progress(panel: Any, seconds: Sequence[float], measured: Sequence[Measurement | None]) -> None:
-    points = [one.progress if one is not None and one.progress is not None else _NOT_A_NUMBER for one in measured]
+    points = [_shown(one.progress) if one is not None else _NOT_A_NUMBER for one in measured]
     panel.plot(seconds, points, color="black")
     panel.axhline(1, color="red", linestyle=":", label="fails")
     panel.axhline(-1, color="green", linestyle=":", label="passes")
-    panel.set_ylim(-2, 2)
+    panel.set_ylim(-_EDGE - 0.1, _EDGE + 0.1)
     panel.set_ylabel("evidence")
     panel.legend(loc="upper left", fontsize="x-small")
+
+
+def _shown(progress: float | None) -> float:
+    """Return how far a test is, at the edge of the panel where it is far beyond its limits."""
+    return _NOT_A_NUMBER if progress is None else max(-_EDGE, min(_EDGE, progress))
 
 
 def _draw_values(panel: Any, seconds: Sequence[float], measured: Sequence[Measurement | None]) -> None:

@@ -18,6 +18,7 @@ from argosy.cli.evidence import bar
 from argosy.cli.rollout.member import Member
 from argosy.cli.rollout.progress import described, progress, traffic
 from argosy.local.printing import NONE, age, aligned
+from argosy.rollout.state import Phase
 from argosy_common.wording import shortened
 
 _COLUMNS, _LEAST, _LONGEST_NAME, _HALF = 80, 24, 16, 6
@@ -35,7 +36,7 @@ def description(member: Member, now: datetime) -> Iterator[str]:
         yield from wrapped([(f"{member.kind}:", f"{member.namespace}/{member.name}"), ("Rollout:", _none(member))])
         return
     yield from wrapped([(f"{name}:", value) for name, value in _fields(member, rollout, now) if value])
-    yield from evidence(rollout.analysis)
+    yield from evidence(_shown(rollout))
     if rollout.shadow is not None and rollout.shadow.outputs:
         yield ""
         yield from aligned([_OUTPUTS, *(_output(one) for one in rollout.shadow.outputs)])
@@ -121,8 +122,13 @@ def _fields(member: Member, rollout: RolloutStatus, now: datetime) -> Sequence[t
         ("Waiting", rollout.waiting),
         ("Message", rollout.message or progress(member).message),
         ("Shadow", _shadow(rollout.shadow)),
-        ("Analysis", _analysis(rollout.analysis)),
+        ("Analysis", _analysis(_shown(rollout), but_for=rollout.message)),
     )
+
+
+def _shown(rollout: RolloutStatus) -> AnalysisStatus | None:
+    """Return the analysis of the last candidate; none of a revision that was the first one, and needed no proof."""
+    return rollout.analysis if rollout.phase != Phase.STABLE else None
 
 
 def _shadow(shadow: ShadowStatus | None) -> str:
@@ -148,11 +154,16 @@ def _none(member: Member) -> str:
     return state if member.proves else f"nothing is proven, for lack of spec.rollout.steps and shadow; {state}"
 
 
-def _analysis(analysis: AnalysisStatus | None) -> str:
+def _analysis(analysis: AnalysisStatus | None, but_for: str = "") -> str:
+    """Return a verdict in one line, without its message where `but_for` has that already."""
     if analysis is None:
         return ""
     reason = f" ({analysis.reason})" if analysis.reason else ""
-    return f"{analysis.outcome}{reason}: {analysis.message}" if analysis.message else f"{analysis.outcome}{reason}"
+    return (
+        f"{analysis.outcome}{reason}: {analysis.message}"
+        if analysis.message not in but_for
+        else f"{analysis.outcome}{reason}"
+    )
 
 
 def _measurement(one: MeasurementStatus) -> Sequence[str]:

@@ -12,7 +12,7 @@ from argosy.api.values.times import timestamp
 from argosy.cli.rollout.member import Member
 from argosy.cli.rollout.progress import described, serving
 from argosy.planning.rollouts.requests import PAUSE, PROMOTE, RETRY, UNDO
-from argosy.rollout.state import PROVING, Phase
+from argosy.rollout.state import PROVING, RESTING, Phase
 
 _NOTHING_PROVEN = (
     "{member} proves nothing: spec.rollout has neither steps nor shadow, so a new version replaces the former once it "
@@ -34,10 +34,13 @@ class Request:
 
 
 def pause(member: Member) -> Request:
-    """Return the request to stop the clocks of a rollout."""
-    _proving(member)
+    """Return the request to stop the clocks of a rollout, or of the next one where none is under way."""
+    rollout = _proving(member)
     if member.annotations.get(PAUSE, "").lower() == "true" or _paused_by_spec(member):
         raise RequestRefusedError(f"{member.described} is paused already: argosy rollout resume {member.name}")
+    if rollout.phase in RESTING:
+        message = f"no rollout is under way, it is {rollout.phase}; the next one is paused until argosy rollout resume"
+        return Request(PAUSE, "true", f"{message} {member.name}")
     return Request(PAUSE, "true", "paused: steps and their clocks stop; a candidate that fails is still taken back")
 
 

@@ -124,6 +124,15 @@ def test_what_has_no_candidate_is_not_promoted(running: StateFolder, state: Roll
     assert (result.exit_code, message in result.stderr) == (1, True), result.stderr
 
 
+def test_at_rest_the_next_rollout_is_paused(running: StateFolder) -> None:
+    running.write_status({"resources": [body(promoted())]})
+    result = _rollout(running, "pause", "chat")
+    assert result.exit_code == 0
+    assert "no rollout is under way, it is Promoted; the next one is paused until argosy rollout resume chat" in (
+        result.stdout
+    )
+
+
 def test_the_status_as_json_does_not_wait(running: StateFolder) -> None:
     result = _rollout(running, "status", "chat", "-o", "json")
     assert result.exit_code == 0

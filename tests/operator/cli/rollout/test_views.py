@@ -114,7 +114,7 @@ def test_a_rollout_in_detail() -> None:
         "Strategy:        SurgeInPlace: both fit",
         "Waiting:         Verdict",
         "Message:         there is no verdict yet: 100 requests",
-        "Analysis:        Inconclusive (Errors): 100 requests",
+        "Analysis:        Inconclusive (Errors)",
         "",
         "MEASUREMENT  PASSES   FAILS   CANDIDATE  STABLE  SAMPLES  OUTCOME",
         "errorRate    |---o--+------|  0          0.0005  100      Inconclusive",
