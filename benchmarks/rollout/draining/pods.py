@@ -132,6 +132,11 @@ class Pod:
             if process.returncode is None:
                 process.kill()
 
+    async def killed(self) -> None:
+        """Kill what still runs, and wait for its end."""
+        self.kill()
+        await asyncio.gather(*(process.wait() for process in self._processes))
+
     async def _until(self, what: str, holds: Any) -> None:
         end = time.monotonic() + PATIENCE_S
         while not await holds():
@@ -154,7 +159,7 @@ class Pod:
 
     async def _ready(self, unloading: bool = False) -> set[str]:
         """Return the models that are ready, or `unloading`: not yet unloaded."""
-        async with httpx.AsyncClient(timeout=30) as client:
+        async with httpx.AsyncClient(timeout=PATIENCE_S) as client:
             url = f"http://127.0.0.1:{self.ports['http']}/v2/repository/index"
             answer = await client.post(url, json={}, headers=authorization(self._folder / "token"))
         states = {"READY", "UNLOADING"} if unloading else {"READY"}

@@ -1,6 +1,7 @@
 """The named scenarios: which servers end, how late kube-proxy learns of it, and what clients do meanwhile."""
 
 import asyncio
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -140,14 +141,13 @@ class _Fleet:
 
 @asynccontextmanager
 async def _fleet() -> AsyncIterator[_Fleet]:
-    with tempfile.TemporaryDirectory(prefix="argosy-drain-") as folder:
+    with tempfile.TemporaryDirectory(prefix="argosy-drain-", ignore_cleanup_errors=True) as folder:
         async with services.opened() as service:
             fleet = _Fleet(Path(folder), service)
             try:
                 yield fleet
             finally:
-                for pod in fleet.pods:
-                    pod.kill()
+                await asyncio.gather(*(pod.killed() for pod in fleet.pods))
 
 
 @asynccontextmanager
@@ -176,13 +176,16 @@ async def measured(drains: int) -> dict[str, Any]:
     """Return the figures of so many drains, divided among the scenarios."""
     free = asyncio.Semaphore(PLAYED_AT_ONCE)
 
-    async def play(scenario: Scenario, share: int) -> dict[str, Any]:
+    async def play(name: str, share: int) -> dict[str, Any]:
         async with free:
-            return (await played(scenario, share)).figures()
+            figures = (await played(SCENARIOS[name], share)).figures()
+        # The others may take minutes more.
+        print(f"{name}: {figures}", file=sys.stderr, flush=True)
+        return figures
 
     shares = {name: (drains + number) // len(SCENARIOS) for number, name in enumerate(SCENARIOS)}
     names = [name for name, share in shares.items() if share]
-    outcomes = await asyncio.gather(*(play(SCENARIOS[name], shares[name]) for name in names))
+    outcomes = await asyncio.gather(*(play(name, shares[name]) for name in names))
     figures = dict(zip(names, outcomes, strict=True))
     return {
         "drains": sum(one["drains"] for one in figures.values()),
