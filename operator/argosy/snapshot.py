@@ -17,7 +17,7 @@ from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.builds.build import ObservedBuild
 from argosy.planning.builds.images import BuildImages
-from argosy.planning.demand.pool_facts import LoadedVersions
+from argosy.planning.demand.surges import LoadedVersions
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.nodes.device_errors import DeviceErrors
@@ -54,10 +54,12 @@ class PoolSnapshot:
 
     @property
     def loaded_versions(self) -> LoadedVersions:
-        """The versions that each server has loaded of each model."""
+        """The versions that each server has loaded of each model, with their bytes."""
         return {
             repository.server: {
-                model.declared_name: model.versions.keys() for model in repository.models if not model.is_ensemble
+                model.declared_name: {version: source.memory for version, source in model.versions.items()}
+                for model in repository.models
+                if not model.is_ensemble
             }
             for repository in self.repositories
         }

@@ -70,6 +70,11 @@ class FootprintStatus(StatusPart):
     gpu_memory: Quantity | None = Field(default=None, description="Memory on each GPU.")
     compute: MeasuredShare | None = Field(default=None, description="The share of one GPU's compute.")
     gpus: Int = Field(default=0, ge=0, description="Whole GPUs.")
+    surge: Quantity | None = Field(
+        default=None,
+        description="Memory on each GPU that a replica keeps for the candidate of a rollout, next to the stable "
+        "revision and until the rollout ends, of all instances.",
+    )
 
 
 class ScalingChange(StatusPart):

@@ -4,8 +4,8 @@ Memory is in bytes, compute in thousandths of one GPU. Names are `namespace/name
 meet.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from argosy.api.servingpool import RuntimeName
@@ -76,7 +76,9 @@ class Footprint:
     A shared model (`gpus` 0) takes `memory` and `compute` of one GPU. An exclusive one takes `gpus` GPUs for itself,
     each with at least `memory`, joined by NVLink where `gpus` > 1. Both zero: it runs on the CPU alongside others.
     `assumed`: its needs are neither declared nor measured, so it has a GPU of its own. `first_gpus`: its GPUs must be
-    the first of its server.
+    the first of its server. `surge`: bytes that a rollout takes there in addition to `memory`, of the headroom, too,
+    for the candidate that is loaded next to the stable revision; `promoted`: what takes the place of `memory` once it
+    is promoted, 0 without a rollout.
     """
 
     memory: int = 0
@@ -84,6 +86,8 @@ class Footprint:
     gpus: int = 0
     assumed: bool = False
     first_gpus: bool = False
+    surge: int = 0
+    promoted: int = 0
 
     @property
     def exclusive(self) -> bool:
@@ -94,6 +98,16 @@ class Footprint:
     def on_cpu(self) -> bool:
         """Whether it needs no GPU at all."""
         return self.gpus == 0 and self.memory == 0 and self.compute == 0
+
+    @property
+    def settled(self) -> int:
+        """The bytes of one revision: of the larger one, while one is to take the other's place."""
+        return max(self.memory, self.promoted)
+
+    @property
+    def surged(self) -> int:
+        """The bytes of both revisions."""
+        return max(self.settled, self.memory + self.surge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +138,8 @@ class Group:
     """Demands that must share a server: an ensemble's models, or one model alone. `replicas` are on different servers.
 
     `minimum`: the number of required replicas (None: all). Further ones give way to groups without a replica, and to
-    higher `priority`. `size`: the most bytes that one replica takes of its server's documents.
+    higher `priority`. `size`: the most bytes that one replica takes of its server's documents. `surging`: a server has
+    a candidate loaded by now, so that each replica keeps memory for both; before that all of them do, or none.
     """
 
     name: str
@@ -133,6 +148,7 @@ class Group:
     minimum: int | None = None
     priority: int = 0
     size: int = 0
+    surging: bool = False
 
     @property
     def first_gpus(self) -> bool:
@@ -144,9 +160,28 @@ class Group:
         """The required replicas."""
         return self.replicas if self.minimum is None else min(self.minimum, self.replicas)
 
+    @property
+    def in_rollout(self) -> bool:
+        """Whether a candidate takes memory in addition, or more than the stable revision."""
+        return any(demand.footprint.surged > demand.footprint.memory for demand in self.demands)
+
+    def with_footprints(self, footprint: Callable[[Footprint], Footprint]) -> "Group":
+        """Return the group with another footprint for each of its models."""
+        return replace(self, demands=tuple(replace(d, footprint=footprint(d.footprint)) for d in self.demands))
+
     def runs_on(self, node: Node) -> bool:
         """Return whether every model has an engine for the node, of those that need one."""
         return all(demand.runs_on(node) for demand in self.demands)
+
+
+def without_surge(need: Footprint) -> Footprint:
+    """Return the footprint with memory for the larger one of two revisions, and not for both."""
+    return replace(need, surge=0)
+
+
+def without_candidate(need: Footprint) -> Footprint:
+    """Return the footprint of the stable revision alone."""
+    return replace(need, surge=0, promoted=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,21 @@ from argosy.planning.facts import CurrentServer, Device
 
 
 @dataclass(frozen=True, slots=True)
+class Unreserved:
+    """Why a candidate has no memory on a server next to the stable revision, as a clause. `rollouts`: the models whose
+    rollouts have the memory until they end; without any, waiting does not help. `alone`: it fits in place of that.
+    """
+
+    message: str
+    rollouts: tuple[str, ...] = ()
+    alone: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
     """One replica of a model on a server. `gpus` are device indexes of the node; empty means the server's
-    CPU.
+    CPU. `surge`: bytes on each of them, or of the CPU's memory, that are reserved for the candidate of a rollout in
+    addition to `memory`; `unreserved`: why there are none, where it asks for some.
     """
 
     model: str
@@ -21,6 +33,8 @@ class Placement:
     memory: int  # bytes on each of `gpus`
     compute: int  # thousandths on each of `gpus`
     exclusive: bool = False
+    surge: int = 0
+    unreserved: Unreserved | None = None
 
 
 @dataclass(frozen=True, slots=True)

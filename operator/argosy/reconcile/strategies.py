@@ -8,7 +8,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.pool.policies import may_be_queued
 from argosy.planning.migration.pool_migration import PoolMigration
 from argosy.planning.migration.strategies import chosen_strategies
-from argosy.planning.packing.priorities import RankedPlan, pack_by_priority, replicas_of
+from argosy.planning.packing.priorities import RankedPlan, pack_by_priority, replicas_of, servers_of
 from argosy.planning.rollouts.strategy import ChosenStrategy
 from argosy.snapshot import FleetSnapshot
 
@@ -38,4 +38,9 @@ def _finds_gpus(snapshot: FleetSnapshot, ranked: RankedPlan, pool: PoolKey, name
     if group is None:
         return False
     larger = pack_by_priority(ranked.with_more({(pool, group.name): 0}), snapshot.claimed)
-    return replicas_of(larger.plan, pool, group.name) > replicas_of(ranked.plan, pool, group.name)
+    if replicas_of(larger.plan, pool, group.name) <= replicas_of(ranked.plan, pool, group.name):
+        return False
+    there = set(servers_of(ranked.plan, pool, group.name))
+    further = (server for at, server in servers_of(larger.plan, pool, group.name).items() if at not in there)
+    lacks = (placement.unreserved for server in further for placement in server.placements)
+    return all(lack is None or lack.alone for lack in lacks)

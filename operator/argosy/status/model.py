@@ -8,6 +8,7 @@ from argosy.api import Condition, ConditionType, InferenceModel, InferenceModelS
 from argosy.api.model.footprint import Footprint
 from argosy.api.status import FootprintStatus, PlacementStatus
 from argosy.planning.demand.footprint import footprint_of
+from argosy.planning.plan import Placement
 from argosy.planning.topology.deployment import Deployment
 from argosy.planning.topology.rules import advice
 from argosy.status.conditions import Finding, conditions
@@ -57,7 +58,7 @@ def model_status(
         active_version=loading.active_version,
         **first_placements(statuses),
         **first_engines(engine_statuses(model, progress)),
-        footprint=_footprint(model, statuses, progress.members.shapes.get(model.name)),
+        footprint=_footprint(model, statuses, progress.members.shapes.get(model.name), placements),
         adapters=adapter_statuses(model, progress),
         scaling=scaling_status(scaled, len(servers) + len(progress.unplaced_of(model.name))),
     )
@@ -99,12 +100,18 @@ def _placed(model: InferenceModel, progress: PoolProgress, statuses: Sequence[Pl
     return replace(finding, message=f"{finding.message}; {UNMEASURED}")
 
 
-def _footprint(model: InferenceModel, statuses: Sequence[PlacementStatus], shape: ModelShape | None) -> FootprintStatus:
+def _footprint(
+    model: InferenceModel,
+    statuses: Sequence[PlacementStatus],
+    shape: ModelShape | None,
+    placements: Sequence[Placement],
+) -> FootprintStatus:
     """Return the declared footprint; undeclared memory is what the model's shape gives."""
     declared = model.spec.footprint or Footprint()
     need = footprint_of(model, has_gpus=any(status.gpus for status in statuses), shape=shape)
     memory = declared.gpu_memory if declared.gpu_memory is not None else need.memory or None
-    return FootprintStatus(gpu_memory=memory, compute=declared.compute, gpus=need.gpus)
+    surge = max((placement.surge for placement in placements), default=0) or None
+    return FootprintStatus(gpu_memory=memory, compute=declared.compute, gpus=need.gpus, surge=surge)
 
 
 def topology_advice(model: InferenceModel, progress: PoolProgress) -> str:

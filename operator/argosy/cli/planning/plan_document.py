@@ -95,6 +95,7 @@ def _model(placement: Placement) -> Document:
         "gpus": list(placement.gpus),
         "instances": placement.instances,
         "memory": placement.memory,
+        **({"surge": placement.surge} if placement.surge else {}),
         "compute": placement.compute,
         "whole": placement.exclusive,
     }

@@ -96,13 +96,13 @@ def _server_rows(server: ServerPlan, node: Node) -> Iterator[tuple[str, ...]]:
                 server.name,
                 server.node,
                 f"GPU {gpu.index}",
-                _memory(sum(p.memory for p in here), gpu.memory),
+                _memory(sum(p.memory + p.surge for p in here), gpu.memory),
                 _compute(here),
                 ", ".join(map(_label, here)) or "idle",
             )
     if on_cpu or not server.gpus:
         slot = sum(gpu.memory for gpu in node.gpus if gpu.is_cpu)
-        memory = _memory(sum(p.memory for p in on_cpu), slot) if slot else ""
+        memory = _memory(sum(p.memory + p.surge for p in on_cpu), slot) if slot else ""
         yield server.name, server.node, "CPU", memory, "", ", ".join(map(_label, on_cpu)) or "idle"
 
 
@@ -119,7 +119,8 @@ def _compute(here: Sequence[Placement]) -> str:
 
 def _label(placement: Placement) -> str:
     times = f" x{placement.instances}" if placement.instances > 1 else ""
-    return f"{placement.model}{times}"
+    surge = f" (+ {gib(placement.surge)} for its rollout)" if placement.surge else ""
+    return f"{placement.model}{times}{surge}"
 
 
 def _free(pool: PoolPlan, facts: PoolFacts) -> Iterator[tuple[str, int]]:

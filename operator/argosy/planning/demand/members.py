@@ -8,6 +8,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.planning.demand.footprint import DocumentSize
 from argosy.planning.demand.grouping import runs_of
 from argosy.planning.demand.model_files import ServedEngines, declared_sources
+from argosy.planning.pinned import PinnedEnsemble
 from argosy.planning.plan import Placement
 from argosy.planning.rollouts.member import MemberRollout
 from argosy_agent.contract import VersionSource
@@ -103,6 +104,29 @@ class Members:
             return model
         spec = rollout.specs.get(version) if rollout is not None else None
         return spec if isinstance(spec, InferenceModel) else None
+
+    def proven_revisions(self, ensemble: str) -> dict[int, PinnedEnsemble]:
+        """Return the revisions of an ensemble that its rollout keeps loaded, by version."""
+        rollout = self.rollouts.get(ensemble)
+        if rollout is None:
+            return {}
+        return {
+            version: spec
+            for version, spec in rollout.specs.items()
+            if version in rollout.action.keep and isinstance(spec, PinnedEnsemble)
+        }
+
+    def versions_in_rollouts(self, name: str) -> set[int]:
+        """Return the versions of a model that rollouts keep loaded next to each other: its own, or those of ensembles
+        that run it.
+        """
+        rollout = self.rollouts.get(name)
+        versions = set(rollout.action.keep) if rollout is not None else set()
+        for ensemble in self.ensembles.values():
+            if isinstance(ensemble, PinnedEnsemble):
+                every = (ensemble, *self.proven_revisions(ensemble.name).values())
+                versions |= {version for one in every for step, version in one.pins.items() if step == name}
+        return versions
 
     def declares(self, name: str) -> bool:
         """Return whether something of this name is asked of the pool, well or not."""

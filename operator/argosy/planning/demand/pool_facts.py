@@ -1,15 +1,13 @@
 """The facts of a pool, which the solver plans from: its nodes, its groups of models, its limits."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
 from argosy.planning.demand.grouping import Loaded, groups_of
 from argosy.planning.demand.members import Members
+from argosy.planning.demand.surges import LoadedVersions, with_candidates
 from argosy.planning.facts import Group, PoolFacts
 from argosy.planning.nodes.pool_nodes import PoolNodes
-
-LoadedVersions = Mapping[str, Mapping[str, Collection[int]]]
-"""The loaded versions, by server and model."""
 
 
 def pool_facts(nodes: PoolNodes, members: Members, loaded: LoadedVersions | None = None) -> PoolFacts:
@@ -32,7 +30,9 @@ def pool_facts(nodes: PoolNodes, members: Members, loaded: LoadedVersions | None
     return PoolFacts(
         pool=nodes.pool.key,
         nodes=nodes.selected,
-        groups=tuple(_with_further(group, members) for group in groups),
+        groups=tuple(
+            _with_further(with_candidates(group, members, has, spec.runtime.name), members) for group in groups
+        ),
         headroom=spec.memory_headroom,
         max_gpus_per_server=spec.max_gpus_per_server,
         min_servers=spec.fewest_servers,

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from argosy.planning.migration.memory.changes import without_leaving
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.revisions import ModelRevision, ReloadKeys
 from argosy.planning.migration.state import Migration, PoolState
@@ -82,7 +83,11 @@ def _revisions(
     stays = {member for member in former if member in revisions} | {
         member for member in retained if member not in revisions
     }
-    return _complete({**revisions, **{member: loaded[member] for member in stays if member in loaded}}, loaded)
+    revisions = {**revisions, **{member: loaded[member] for member in stays if member in loaded}}
+    for member in migration.unloading.get(name, ()):
+        staying = without_leaving(loaded[member], revisions[member]) if member in revisions else None
+        revisions = revisions if staying is None else {**revisions, member: staying}
+    return _complete(revisions, loaded)
 
 
 def _complete(revisions: Mapping[str, ModelRevision], loaded: Mapping[str, ModelRevision]) -> dict[str, ModelRevision]:

@@ -131,6 +131,8 @@ def _defer(state: PoolState, changes: Surges, blockers: Blockers, migration: Mig
     """Defer what is not to be loaded yet, or keeps its revision, with a note on each."""
     for server, name in (*changes.stuck, *changes.deferred):
         migration.former.setdefault(server, set()).add(name)
+    for server, name in changes.unloading:
+        migration.unloading.setdefault(server, set()).add(name)
     for binding, awaited in changes.deferred.items():
         migration.notes.setdefault(binding, Note(_waits_for(state, binding[0], awaited, changes)))
     own = ((binding, frozenset({binding})) for binding in changes.recreated)

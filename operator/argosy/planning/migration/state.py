@@ -101,7 +101,8 @@ class Migration:
     """The decisions of one round.
 
     Names by server: `retained`, loaded though no longer planned; `unrouted`, without requests; `deferred`, planned but
-    not loaded yet; `former`, kept at the loaded revision; `declared_only`, loaded without former versions. `draining`:
+    not loaded yet; `former`, kept at the loaded revision; `unloading`, kept at the versions of it that stay;
+    `declared_only`, loaded without former versions. `draining`:
     servers that are no longer planned and still run; `waiting`: planned ones that wait for GPUs. `drain_since`: when
     each draining binding was removed from the routes. `wake`: when the next step is due.
     """
@@ -110,6 +111,7 @@ class Migration:
     unrouted: dict[str, set[str]] = field(default_factory=dict)
     deferred: dict[str, set[str]] = field(default_factory=dict)
     former: dict[str, set[str]] = field(default_factory=dict)
+    unloading: dict[str, set[str]] = field(default_factory=dict)
     declared_only: dict[str, set[str]] = field(default_factory=dict)
     draining: tuple[ServerPlan, ...] = ()
     waiting: frozenset[str] = frozenset()

@@ -96,11 +96,14 @@ def _capacity(state: PoolState, name: str, budget: MemoryBudget) -> ReplicaCapac
     blocked = [budget.blocked[model] for model in state.members.models_of(name) if model in budget.blocked]
     updates = [change for change in blocked if change.change.before is not None and not change.change.inplace]
     short = [change for change in updates if change.shortage is not None or change.change.apart]
+    unreserved = [change.unreserved for change in updates if change.unreserved is not None]
+    lacks = [*(_lacks(change, budget) for change in short), *(lack.message for lack in unreserved)]
     return ReplicaCapacity(
-        both=not short,
-        alone=all(change.fits_alone for change in short),
+        both=not lacks,
+        alone=all(change.fits_alone for change in short) and all(lack.alone for lack in unreserved),
         reached=state.observed.reachable(budget.server.name, name),
-        lacks=_lacks(short[0], budget) if short else "",
+        lacks=lacks[0] if lacks else "",
+        awaits=not short and all(lack.rollouts for lack in unreserved),
     )
 
 

@@ -9,21 +9,32 @@ FULL_COMPUTE = 1000
 
 @dataclass(frozen=True, slots=True)
 class FreeCapacity:
-    """What is left on one GPU. `empty`: nothing sits on it, so a whole-GPU model may take it."""
+    """What is left on one GPU. `empty`: nothing sits on it, so a whole-GPU model may take it. `headroom`: what only a
+    rollout's candidate may take in addition, since it is there for a while.
+    """
 
     memory: int  # bytes
     compute: int  # thousandths
     empty: bool = True
+    headroom: int = 0  # bytes
+
+    @classmethod
+    def of(cls, usable: int, total: int, compute: int = FULL_COMPUTE, empty: bool = True) -> "FreeCapacity":
+        """Return what is left: of the `usable` bytes, and of the `total` with the headroom."""
+        memory = min(usable, total)
+        return cls(memory, compute, empty, total - memory)
 
     def takes(self, need: Footprint) -> bool:
-        """Return whether a shared model fits here alongside the others."""
-        return need.memory <= self.memory and need.compute <= self.compute
+        """Return whether a model fits here alongside the others, with its candidate."""
+        both = need.surged <= self.memory + self.headroom
+        return need.settled <= self.memory and both and need.compute <= self.compute
 
     def less(self, need: Footprint) -> "FreeCapacity":
         """Return the free capacity after placing `need`; a model that needs full GPUs leaves none."""
         if need.exclusive:
             return FreeCapacity(0, 0, empty=False)
-        return FreeCapacity(self.memory - need.memory, self.compute - need.compute, empty=False)
+        total = self.memory + self.headroom - need.surged
+        return FreeCapacity.of(self.memory - need.settled, total, self.compute - need.compute, empty=False)
 
 
 def usable_memory(gpu: Gpu, headroom: int) -> int:

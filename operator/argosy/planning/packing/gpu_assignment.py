@@ -38,7 +38,7 @@ class Site:
     """One server, or the place for a new one, as a group sees it.
 
     `free` has every GPU in reach; `server_gpus` are those the server has, and of the others it may take `growth`.
-    `cpu_memory` is None where real GPUs serve, else the bytes left in the CPU slots that stand in for them. `busy`
+    `cpu` is None where real GPUs serve, else what is left in the CPU slots that stand in for them. `busy`
     are GPUs that servers have now: of GPUs that are alike, others come first.
     """
 
@@ -46,7 +46,7 @@ class Site:
     free: Mapping[int, FreeCapacity]
     server_gpus: frozenset[int]
     growth: int
-    cpu_memory: int | None = None
+    cpu: FreeCapacity | None = None
     busy: frozenset[int] = frozenset()
 
 
@@ -63,8 +63,8 @@ def assignments(
     Those in `preferred` (by model) are tried first.
     """
     order = sorted(range(len(demands)), key=lambda i: (hardness(demands[i].footprint), demands[i].model))
-    if site.cpu_memory is not None:
-        if _runs_on_cpus(site.cpu_memory, demands):
+    if site.cpu is not None:
+        if _runs_on_cpus(site.cpu, demands):
             yield ((),) * len(demands)
         return
     if not _could_hold(site, demands):
@@ -75,9 +75,10 @@ def assignments(
         yield tuple(by_demand[i] for i in range(len(demands)))
 
 
-def _runs_on_cpus(memory: int, demands: Sequence[Demand]) -> bool:
+def _runs_on_cpus(left: FreeCapacity, demands: Sequence[Demand]) -> bool:
     needs = [demand.footprint for demand in demands]
-    return all(need.gpus <= 1 for need in needs) and sum(need.memory for need in needs) <= memory
+    both = sum(need.surged for need in needs) <= left.memory + left.headroom
+    return both and all(need.gpus <= 1 for need in needs) and sum(need.settled for need in needs) <= left.memory
 
 
 def _could_hold(site: Site, demands: Sequence[Demand]) -> bool:
@@ -138,7 +139,7 @@ def may_take(node: Node, need: Footprint, free: Mapping[int, FreeCapacity], gpus
 
 
 def _can_take_alone(left: FreeCapacity, need: Footprint) -> bool:
-    return left.empty and need.memory <= left.memory
+    return left.empty and left.takes(need)
 
 
 def _shared(

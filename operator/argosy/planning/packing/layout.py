@@ -1,11 +1,10 @@
 """A layout: the placements while a plan is being made. Immutable, so that a search can try and step back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from argosy.planning.facts import Group, Node, PoolFacts
+from argosy.planning.facts import Demand, Footprint, Group, Node, PoolFacts, without_candidate, without_surge
 from argosy.planning.packing.capacity import (
-    FULL_COMPUTE,
     FreeCapacity,
     cpu_memory_of,
     gpus_of,
@@ -29,6 +28,16 @@ class Replica:
         """What tells it from every other replica."""
         return self.group.name, self.index
 
+    @property
+    def without_candidate(self) -> "Replica":
+        """The replica of the stable revision alone."""
+        return Replica(self.group.with_footprints(without_candidate), self.index) if self.group.in_rollout else self
+
+    @property
+    def without_surge(self) -> "Replica":
+        """The replica with memory for one of its revisions at a time."""
+        return Replica(self.group.with_footprints(without_surge), self.index) if self.group.in_rollout else self
+
 
 @dataclass(frozen=True, slots=True)
 class PlacedReplica:
@@ -41,8 +50,8 @@ class PlacedReplica:
 @dataclass(frozen=True, slots=True)
 class Server:
     """One runtime process of a layout: the devices it holds, and the replicas on it. `free` is by device index. `size`
-    is what they take of its documents, `cpu_memory` what those of them take that found no GPU. `ordered`: one of
-    them needs the first of its GPUs.
+    is what they take of its documents, `cpu_memory` what those of them take that found no GPU, and `cpu_surged` with
+    the candidates of rollouts. `ordered`: one of them needs the first of its GPUs.
     """
 
     name: str
@@ -54,11 +63,27 @@ class Server:
     compute: int = 0  # thousandths left on its GPUs together
     size: int = 0  # bytes
     cpu_memory: int = 0  # bytes
+    cpu_surged: int = 0  # bytes
     ordered: bool = False
 
     def hosts(self, group: str) -> bool:
         """Return whether a replica of the group is already here."""
         return any(placed.replica.group.name == group for placed in self.placed)
+
+    @property
+    def seats(self) -> Iterator[tuple[Demand, tuple[int, ...]]]:
+        """The models that are here, with their device indexes; none is the CPU."""
+        for placed in self.placed:
+            yield from zip(placed.replica.group.demands, placed.assignment, strict=True)
+
+    def demands_on(self, node: str, gpu: int | None = None) -> list[Demand]:
+        """Return the models that it has on a GPU of a node, or on the node's CPU."""
+        here = self.seats if node == self.node else ()
+        return [demand for demand, gpus in here if (gpu in gpus if gpu is not None else not gpus)]
+
+    def has(self, replica: Replica) -> bool:
+        """Return whether this replica is here, with any footprint."""
+        return any(placed.replica.key == replica.key for placed in self.placed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +93,9 @@ class Topology:
     facts: PoolFacts
     nodes: Mapping[str, Node]
     usable: Mapping[str, Mapping[int, int]]  # node → device index → bytes
+    total: Mapping[str, Mapping[int, int]]  # node → device index → bytes, with the headroom
     cpu_memory: Mapping[str, int]  # node → bytes
+    cpu_total: Mapping[str, int]  # node → bytes, with the headroom
     cpu_only: bool  # CPU slots serve what asks for a GPU
     running: Mapping[str, frozenset[int]]  # server that runs now → device indexes
     in_use: Mapping[str, frozenset[int]]  # node → device indexes of servers that run now, also of other pools
@@ -86,7 +113,9 @@ class Topology:
             facts=facts,
             nodes=nodes,
             usable={node.name: _usable(node, facts.headroom) for node in nodes.values()},
+            total={node.name: _usable(node, headroom=0) for node in nodes.values()},
             cpu_memory={node.name: cpu_memory_of(node, facts.headroom) for node in nodes.values()},
+            cpu_total={node.name: cpu_memory_of(node, headroom=0) for node in nodes.values()},
             cpu_only=is_cpu_only(facts),
             running={server.name: frozenset(server.gpus) for server in facts.current},
             in_use=in_use,
@@ -101,7 +130,7 @@ class Topology:
 
     def empty_gpu(self, node: str, index: int) -> FreeCapacity:
         """Return what is left on a GPU that nothing sits on."""
-        return FreeCapacity(self.usable[node][index], FULL_COMPUTE)
+        return FreeCapacity.of(self.usable[node][index], self.total[node][index])
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +169,11 @@ class Layout:
         free = {node: gpus for node, gpus in self.unallocated.items() if node in nodes}
         return Layout(replace(Topology.of(some), cpu_only=self.topology.cpu_only), servers, free)
 
-    def cpu_free(self, node: str) -> int:
-        """Return bytes left in the node's CPU slots, where they stand in for GPUs."""
-        taken = sum(server.cpu_memory for server in self.servers.values() if server.node == node)
-        return self.topology.cpu_memory[node] - taken
+    def cpu_free(self, node: str) -> FreeCapacity:
+        """Return what is left in the node's CPU slots, where they stand in for GPUs."""
+        here = [server for server in self.servers.values() if server.node == node]
+        usable = self.topology.cpu_memory[node] - sum(server.cpu_memory for server in here)
+        return FreeCapacity.of(usable, self.topology.cpu_total[node] - sum(server.cpu_surged for server in here))
 
     def fresh_name(self) -> str:
         """Return a server name that neither this layout nor a running server has."""
@@ -174,6 +204,28 @@ class Layout:
         left = tuple(t for t in before.placed if t.replica.key != replica.key)
         return self._with_server(before, self._with(Server(before.name, before.node), left))
 
+    def with_footprint(self, server: str, replica: Replica) -> "Layout | None":
+        """Return this layout with other footprints for a replica that a server has; None where they do not fit."""
+        before = self.servers[server]
+        own = next(placed for placed in before.placed if placed.replica.key == replica.key)
+        changed = PlacedReplica(replica, own.assignment)
+        after = self._with_server(
+            before,
+            self._with(
+                Server(before.name, before.node), tuple(changed if one is own else one for one in before.placed)
+            ),
+        )
+        alone = (
+            self.topology.empty_gpu(before.node, gpu).takes(demand.footprint)
+            for demand, gpus in zip(replica.group.demands, own.assignment, strict=True)
+            for gpu in gpus
+        )
+        there = [
+            *after.servers[server].free.values(),
+            *([after.cpu_free(before.node)] if self.topology.cpu_only else []),
+        ]
+        return after if all(alone) and all(left.memory >= 0 for left in there) else None
+
     def _with(self, server: Server, placed: tuple[PlacedReplica, ...]) -> Server:
         """Return the server with these replicas in addition to its own."""
         free = dict(server.free)
@@ -193,7 +245,8 @@ class Layout:
             memory,
             compute,
             server.size + sum(replica.replica.group.size for replica in placed),
-            server.cpu_memory + sum(map(_cpu_bytes, placed)),
+            server.cpu_memory + sum(need.settled for replica in placed for need in _on_cpu(replica)),
+            server.cpu_surged + sum(need.surged for replica in placed for need in _on_cpu(replica)),
             server.ordered or any(replica.replica.group.first_gpus for replica in placed),
         )
 
@@ -233,7 +286,7 @@ def _is_suspect(node: Node) -> bool:
     return any(gpu.cordoned for gpu in node.gpus)
 
 
-def _cpu_bytes(replica: PlacedReplica) -> int:
-    """Return the bytes that the replica takes of a CPU slot: those of its models that have no GPU."""
+def _on_cpu(replica: PlacedReplica) -> list[Footprint]:
+    """Return the footprints of a replica's models that have no GPU."""
     placed = zip(replica.replica.group.demands, replica.assignment, strict=True)
-    return sum(demand.footprint.memory for demand, gpus in placed if not gpus)
+    return [demand.footprint for demand, gpus in placed if not gpus]

@@ -9,7 +9,7 @@ from argosy.planning.amounts import quantity
 from argosy.planning.facts import Device, Group, PoolFacts
 from argosy.planning.packing.gpu_assignment import Budget
 from argosy.planning.packing.pools import pack_fleet
-from argosy.planning.plan import FleetPlan, PoolPlan
+from argosy.planning.plan import FleetPlan, PoolPlan, ServerPlan
 
 _TRIES = 16
 """The most times that a full plan is made again, for all pools together."""
@@ -151,6 +151,12 @@ def _lack(plan: FleetPlan, pool: PoolKey, group: str) -> int:
 def replicas_of(plan: FleetPlan, pool: PoolKey, group: str) -> int:
     """Return how many replicas of a group are placed."""
     return next((_placed(pool_plan)[group] for pool_plan in plan.pools if pool_plan.pool == pool), 0)
+
+
+def servers_of(plan: FleetPlan, pool: PoolKey, group: str) -> dict[str, ServerPlan]:
+    """Return the servers that a group is placed on, by name."""
+    servers = (server for of_pool in plan.pools if of_pool.pool == pool for server in of_pool.servers)
+    return {server.name: server for server in servers if any(one.group == group for one in server.placements)}
 
 
 def _placed(plan: PoolPlan) -> Counter[str]:

@@ -132,8 +132,8 @@ def _site(layout: Layout, name: str, node: str, server: Server | None) -> Site:
     running = frozenset(server.gpus) if server else frozenset()
     limit = topology.facts.max_gpus_per_server
     growth = len(unallocated) if limit is None else max(0, limit - len(running))
-    cpu_memory = layout.cpu_free(node) if topology.cpu_only else None
-    return Site(topology.nodes[node], free, running, growth, cpu_memory, topology.in_use.get(node, frozenset()))
+    cpu = layout.cpu_free(node) if topology.cpu_only else None
+    return Site(topology.nodes[node], free, running, growth, cpu, topology.in_use.get(node, frozenset()))
 
 
 def _cost(

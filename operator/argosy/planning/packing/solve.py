@@ -12,7 +12,8 @@ from argosy.planning.packing.bound.replicas import BoundReplica, bind, bound_rep
 from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.planning.packing.equivalence import Hopeless, Shape, shape
 from argosy.planning.packing.fit.fit_errors import FitErrors
-from argosy.planning.packing.layout import Layout, Replica, Topology
+from argosy.planning.packing.fit.unreserved import unreserved
+from argosy.planning.packing.layout import Layout, PlacedReplica, Replica, Server, Topology
 from argosy.planning.packing.lower_bound import gpus_one_per_model, placed_groups
 from argosy.planning.packing.preemption import PreemptionBudget, preempt
 from argosy.planning.packing.scoring import best
@@ -77,15 +78,27 @@ def _fill(layout: Layout, todo: Sequence[Replica]) -> tuple[Layout, tuple[Replic
     unschedulable = []
     hopeless = Hopeless()
     for replica in todo:
-        is_hopeless = replica in hopeless
-        candidate = None if is_hopeless else best(layout, replica)
-        if candidate is None:
-            unschedulable.append(replica)
+        stable = replica.without_candidate
+        is_hopeless = stable in hopeless
+        placed = None if is_hopeless else _placed(layout, replica)
+        if placed is None:
+            unschedulable.append(stable)
             if not is_hopeless:
-                hopeless.add(layout, replica)
+                hopeless.add(layout, stable)
         else:
-            layout = candidate.applied(layout, replica)
+            layout = placed
     return layout, tuple(unschedulable)
+
+
+def _placed(layout: Layout, replica: Replica) -> Layout | None:
+    """Return the layout with a replica on its best candidate: where there is memory for both revisions of a rollout,
+    or else for the larger one, or else for the stable one.
+    """
+    for footprints in dict.fromkeys((replica, replica.without_surge, replica.without_candidate)):
+        candidate = best(layout, footprints)
+        if candidate is not None:
+            return candidate.applied(layout, footprints)
+    return None
 
 
 def _score(layout: Layout, unschedulable: Sequence[Replica]) -> tuple[int, int, int]:
@@ -176,14 +189,16 @@ def _servers(layout: Layout) -> tuple[ServerPlan, ...]:
             placements=tuple(
                 placement
                 for placed_replica in sorted(server.placed, key=lambda placed_replica: placed_replica.replica.key)
-                for placement in _placements(placed_replica.replica.group, placed_replica.assignment)
+                for placement in _placements(layout, server, placed_replica)
             ),
         )
         for server in layout.servers.values()
     )
 
 
-def _placements(group: Group, assignment: Sequence[tuple[int, ...]]) -> list[Placement]:
+def _placements(layout: Layout, server: Server, placed: PlacedReplica) -> list[Placement]:
+    group, assignment = placed.replica.group, placed.assignment
+    requested = next(one for one in layout.topology.facts.groups if one.name == group.name)
     return [
         Placement(
             model=demand.model,
@@ -194,8 +209,10 @@ def _placements(group: Group, assignment: Sequence[tuple[int, ...]]) -> list[Pla
             memory=demand.footprint.memory,
             compute=demand.footprint.compute,
             exclusive=demand.footprint.exclusive,
+            surge=demand.footprint.surge,
+            unreserved=unreserved(layout, server, placed, desired),
         )
-        for demand, gpus in zip(group.demands, assignment, strict=True)
+        for demand, desired, gpus in zip(group.demands, requested.demands, assignment, strict=True)
     ]
 
 

@@ -62,10 +62,14 @@ class MemberRollout:
         return self.revisions.is_step
 
     @property
+    def is_proving(self) -> bool:
+        """Whether there is a candidate that may be promoted."""
+        return self.candidate is not None and self.state.phase in PROVING
+
+    @property
     def further_replicas(self) -> int:
         """Replicas that it has in addition while its candidate is proven."""
-        proven = self.candidate is not None and self.state.phase in PROVING
-        return self.chosen.further_replicas if self.chosen is not None and proven else 0
+        return self.chosen.further_replicas if self.chosen is not None and self.is_proving else 0
 
     @property
     def by_replicas(self) -> bool:

@@ -3,6 +3,7 @@
 | requested | memory for both everywhere | a further replica finds GPUs | others serve | requests are queued | chosen |
 |---|---|---|---|---|---|
 | Auto | yes | | | | SurgeInPlace |
+| Auto, Surge | once other rollouts have ended | | | | none: it waits for them |
 | Auto | no | yes | | | SurgeFreeGpus |
 | Auto | no | no | yes | | ReplicaByReplica |
 | Auto | no | no | no | yes | Recreate |
@@ -43,13 +44,14 @@ class ReplicaCapacity:
     """The capacity for a candidate on one server of its member, once everything else there is as planned.
 
     `both`: next to the stable revision. `alone`: once that is unloaded. `reached`: requests reach the member there.
-    `lacks`: why both do not fit, as a clause.
+    `lacks`: why both do not fit, as a clause. `awaits`: they do once rollouts of other models have ended there.
     """
 
     both: bool
     alone: bool = True
     reached: bool = True
     lacks: str = ""
+    awaits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +117,12 @@ def choose_strategy(facts: RolloutFacts) -> ChosenStrategy:
     """Return the strategy of a member whose candidate is to be loaded, by the table above."""
     if facts.requested is Strategy.RECREATE:
         return _recreate(facts, "rollout.strategy is Recreate")
-    short = [capacity for capacity in facts.replicas if not capacity.both]
-    if not short:
+    lacking = [capacity for capacity in facts.replicas if not capacity.both]
+    if not lacking:
         return _in_place(facts)
+    short = [capacity for capacity in lacking if not capacity.awaits]
+    if not short:
+        return _awaits(lacking[0].lacks, facts)
     lacks = listed(capacity.lacks for capacity in short[:1])
     if facts.requested is Strategy.SURGE:
         return _waits(f"rollout.strategy is Surge, and {lacks}", facts)
@@ -166,6 +171,10 @@ def _recreate(facts: RolloutFacts, why: str) -> ChosenStrategy:
         gap = f"from then until {facts.candidate} is loaded no replica serves, and {queued}{alone}{_unmirrored(facts)}"
     message = f"{why}: {facts.stable} is unloaded before {facts.candidate} is loaded; {gap}"
     return ChosenStrategy(RolloutStrategy.RECREATE, message)
+
+
+def _awaits(why: str, facts: RolloutFacts) -> ChosenStrategy:
+    return ChosenStrategy(None, f"{why}: {facts.stable} goes on serving, and {facts.candidate} waits until then")
 
 
 def _waits(why: str, facts: RolloutFacts) -> ChosenStrategy:

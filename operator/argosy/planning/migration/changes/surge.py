@@ -13,7 +13,6 @@ from argosy.planning.amounts import gib
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.blockers import Blockers
 from argosy.planning.migration.changes.recreation import asks_to_surge, awaited, replaces
-from argosy.planning.migration.coexisting.ensembles import versions_in_rollouts
 from argosy.planning.migration.memory.budget import BlockedChange, MemoryBudget, Shortage
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.state import PoolState
@@ -41,12 +40,14 @@ class Surges:
     why.
 
     `deferred`: what keeps it until others have freed memory; `crowded`: of that, what waits for headroom in documents.
+    `unloading`: what first unloads versions that leave anyway.
     """
 
     recreated: set[Binding] = field(default_factory=set)
     stuck: dict[Binding, str] = field(default_factory=dict)
     deferred: Blockers = field(default_factory=dict)
     crowded: set[Binding] = field(default_factory=set)
+    unloading: set[Binding] = field(default_factory=set)
 
 
 def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterable[Binding]) -> Surges:
@@ -69,7 +70,9 @@ def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterabl
         may_go = blocked.fits_alone and not (
             asks_to_surge(state.members, name) or _is_in_rollout(state, server, blocked)
         )
-        if may_go and all(_served_on_others(state, member, server, changes.recreated) for _, member in together):
+        if blocked.fits_then:
+            changes.unloading.add(binding)
+        elif may_go and all(_served_on_others(state, member, server, changes.recreated) for _, member in together):
             changes.recreated |= together
         elif blocked.shortage is not None or not blocked.blockers:
             surge = asks_to_surge(state.members, name)
@@ -104,9 +107,8 @@ def _is_in_rollout(state: PoolState, server: str, blocked: BlockedChange) -> boo
     """Return whether a rollout keeps a loaded version next to the new one: unloading it would not help."""
     change, members = blocked.change, state.members
     name = change.placement.model
-    ensembles = (members.ensembles[one] for one in state.bindings.names[server] & members.ensembles.keys())
     staying = change.versions & state.targets[server][name].versions.keys() - change.coming_versions
-    return not staying.isdisjoint(versions_in_rollouts(name, ensembles, members))
+    return not staying.isdisjoint(members.versions_in_rollouts(name))
 
 
 def with_users(model: str, observed: Observed, server: str) -> set[str]:
@@ -120,6 +122,8 @@ def with_users(model: str, observed: Observed, server: str) -> set[str]:
 def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage | None, surge: bool) -> str:
     version, versions = blocked.change.placement.version, blocked.change.versions
     old = ", ".join(map(str, sorted(versions)))
+    if blocked.unreserved is not None:
+        return f"{blocked.unreserved.message}. {SURGES if surge else _WITHOUT_MEMORY}"
     if short is None:
         return f"{_one_path(version, versions, old)}. {_WITHOUT_MEMORY}"
     if blocked.change.inplace:

@@ -24,23 +24,10 @@ def versions_run(
     runs = {step for revision in loaded.values() for step in revision.runs}
     for ensemble in ensembles:
         runs |= pins.get(ensemble.name, {}).items()
-        runs |= {step for proven in _in_rollout(ensemble, members).values() for step in proven.pins.items()}
+        runs |= {step for proven in members.proven_revisions(ensemble.name).values() for step in proven.pins.items()}
     versions: dict[str, set[int]] = {}
     for name, version in runs:
         versions.setdefault(name, set()).add(version)
-    return versions
-
-
-def versions_in_rollouts(name: str, ensembles: Iterable[Ensemble], members: Members) -> set[int]:
-    """Return the versions of a model that rollouts keep loaded next to each other: its own, or those of ensembles that
-    run it.
-    """
-    rollout = members.rollouts.get(name)
-    versions = set(rollout.action.keep) if rollout is not None else set()
-    for ensemble in ensembles:
-        if isinstance(ensemble, PinnedEnsemble):
-            every = (ensemble, *_in_rollout(ensemble, members).values())
-            versions |= {version for one in every for step, version in one.pins.items() if step == name}
     return versions
 
 
@@ -71,7 +58,7 @@ def ensemble_target(
         return declared
     if not (before.serves(declared) or all(serves(observed, server, *step) for step in declared.runs)):
         return before
-    proven = _in_rollout(members.ensembles[declared.name], members)
+    proven = members.proven_revisions(declared.name)
     further: dict[int, VersionSource] = {}
     for version in sorted((proven.keys() | set(run_by_others)) - declared.versions.keys()):
         if version in before.versions:
@@ -96,18 +83,6 @@ def serves(observed: Observed, server: str, name: str, version: int) -> bool:
     """Return whether the server answers requests with this version now."""
     loaded = observed.loaded_on(server).get(name)
     return loaded is not None and version in loaded.versions and observed.has_ready(server, name, version)
-
-
-def _in_rollout(ensemble: Ensemble, members: Members) -> dict[int, PinnedEnsemble]:
-    """Return the revisions of an ensemble that its rollout keeps loaded, by version."""
-    rollout = members.rollouts.get(ensemble.name)
-    if rollout is None:
-        return {}
-    return {
-        version: spec
-        for version, spec in rollout.specs.items()
-        if version in rollout.action.keep and isinstance(spec, PinnedEnsemble)
-    }
 
 
 def _with_own(before: ModelRevision, version: int) -> VersionSource:

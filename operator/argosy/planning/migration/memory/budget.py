@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from argosy.planning.migration.memory.changes import ModelChange, ServerChanges
 from argosy.planning.migration.memory.occupancy import Occupant, planned, taken
-from argosy.planning.plan import Placement, ServerPlan
+from argosy.planning.plan import Placement, ServerPlan, Unreserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,16 @@ class Shortage:
 class BlockedChange:
     """A change that has to wait. `blockers`: what of this server it waits for.
 
-    `shortage`: waiting does not help. `fits_alone`: it fits once its own former revision is unloaded.
+    `shortage`: waiting does not help. `fits_alone`: it fits once its own former revision is unloaded; `fits_then`: once
+    those of its versions are that leave anyway. `unreserved`: the plan has no memory for it as a candidate.
     """
 
     change: ModelChange
     blockers: frozenset[str]
     shortage: Shortage | None = None
     fits_alone: bool = False
+    fits_then: bool = False
+    unreserved: Unreserved | None = None
 
 
 @dataclass(slots=True)
@@ -73,7 +76,8 @@ class MemoryBudget:
         """
         name, gpus = change.placement.model, change.coming.gpus
         others = [placement for placement in self.server.placements if placement.model != name]
-        if change.before is not None or all(self._holds(gpu, others, change.coming) for gpu in gpus):
+        fits = change.unreserved is None and all(self._holds(gpu, others, change.coming) for gpu in gpus)
+        if change.before is not None or fits:
             return change
         self.declared_only.add(name)
         return replace(change, coming=Occupant(name, gpus, change.placement.memory, change.placement.exclusive))
@@ -85,7 +89,9 @@ class MemoryBudget:
     def _tried(self, change: ModelChange) -> BlockedChange | None:
         short = [gpu for gpu in change.coming.gpus if not self._fits(change, gpu)]
         if not short and not change.apart:
-            return None
+            return self._unreserved(change)
+        if short and change.leaving and all(self._fits(change, gpu, without_leaving=True) for gpu in short):
+            return BlockedChange(change, frozenset(), fits_then=True)
         blockers = frozenset(self._blockers(change.placement.model, set(short)))
         if change.before is None:
             # where nothing will make room it would wait for nothing: let the server try
@@ -98,13 +104,23 @@ class MemoryBudget:
             and not change.inplace
             and all(self._fits(change, gpu, without_own=True) for gpu in change.coming.gpus)
         )
-        return BlockedChange(change, blockers, shortage, fits_alone)
+        lack = change.unreserved if shortage is None and not change.apart else None
+        return BlockedChange(change, blockers, shortage, fits_alone, unreserved=lack)
 
-    def _fits(self, change: ModelChange, gpu: int, without_own: bool = False) -> bool:
+    def _unreserved(self, change: ModelChange) -> BlockedChange | None:
+        """Return the change as one that waits, if it is that of a candidate for which the plan has no memory."""
+        lack = change.unreserved
+        if lack is None or change.before is None:
+            return None
+        here = {placement.model for placement in self.server.placements}
+        return BlockedChange(change, frozenset(here & set(lack.rollouts)), fits_alone=lack.alone, unreserved=lack)
+
+    def _fits(self, change: ModelChange, gpu: int, without_own: bool = False, without_leaving: bool = False) -> bool:
         capacity = self.memory.get(gpu, 0)
         own = taken([change.before], self.memory).get(gpu, 0) if change.before else 0
         others = self._used.get(gpu, 0) - own
         before = 0 if without_own or change.before is None else change.before.on(gpu, capacity)
+        before -= min(before, change.leaving) if without_leaving else 0
         if change.coming.alone and others:
             return False
         return others + before + change.coming.on(gpu, capacity) <= capacity
@@ -118,7 +134,7 @@ class MemoryBudget:
         """Return the memory that is missing on a GPU even once all others are settled and the surplus is gone."""
         capacity, need = self.memory.get(gpu, 0), change.coming.on(gpu, self.memory.get(gpu, 0))
         others = sum(planned(placement, gpu, capacity) for placement in self._others(change.placement.model))
-        free = capacity - others - (change.before.on(gpu, capacity) if change.before else 0)
+        free = capacity - others - (change.before.on(gpu, capacity) - change.leaving if change.before else 0)
         return Shortage(gpu, need, max(0, free)) if need > free else None
 
     def _others(self, model: str) -> list[Placement]:

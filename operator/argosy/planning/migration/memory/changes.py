@@ -10,7 +10,7 @@ from argosy.planning.demand.members import Members
 from argosy.planning.migration.memory.occupancy import Occupant, node_gpus
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.revisions import ModelRevision
-from argosy.planning.plan import Placement, ServerPlan
+from argosy.planning.plan import Placement, ServerPlan, Unreserved
 from argosy_agent.contract import LoadState, VersionSource
 
 
@@ -29,7 +29,8 @@ class ModelChange:
 
     `before`: the loaded revision, or None; `versions`: its versions. `coming`: the part to load in addition to it.
     `inplace`: only more instances are added. `one_path`: its server opens one engine for all versions, by its path.
-    `coming_versions`: the versions of `coming`.
+    `coming_versions`: the versions of `coming`. `leaving`: bytes on each GPU of loaded versions that are unloaded while
+    others stay.
     """
 
     placement: Placement
@@ -40,6 +41,13 @@ class ModelChange:
     inplace: bool = False
     one_path: bool = False
     coming_versions: frozenset[int] = frozenset()
+    leaving: int = 0
+
+    @property
+    def unreserved(self) -> Unreserved | None:
+        """Why the plan has no memory for it, if it loads a candidate."""
+        is_candidate = bool(self.coming_versions - {self.placement.version})
+        return self.placement.unreserved if is_candidate else None
 
     @property
     def apart(self) -> bool:
@@ -80,8 +88,11 @@ class ServerChanges:
                 fresh = fresh_versions(loaded, target) if loaded is not None else target.versions
                 inplace, one_path = not fresh, _opens_one_engine(members.models[name])
                 before = there.get(name)
+                leaving = _leaving(loaded, target, placement, members) if loaded is not None else 0
                 changes.append(
-                    ModelChange(placement, coming, priority, before, versions, inplace, one_path, frozenset(fresh))
+                    ModelChange(
+                        placement, coming, priority, before, versions, inplace, one_path, frozenset(fresh), leaving
+                    )
                 )
         return cls(there, tuple(changes))
 
@@ -117,6 +128,22 @@ def _coming(
     if not fresh:
         coming = replace(coming, alone=placement.exclusive)
     return replace(coming, memory=coming.memory + grown), bool(fresh or grown)
+
+
+def without_leaving(loaded: ModelRevision, target: ModelRevision) -> ModelRevision | None:
+    """Return the target with those of its versions alone that are loaded, to which a server comes by unloading others;
+    None where it is not so.
+    """
+    staying = {version: source for version, source in target.versions.items() if target.retains(loaded, version)}
+    return replace(target, versions=staying) if staying and loaded.versions.keys() - target.versions.keys() else None
+
+
+def _leaving(loaded: ModelRevision, target: ModelRevision, placement: Placement, members: Members) -> int:
+    """Return bytes on each GPU of the versions that a server unloads while others of the model stay."""
+    if without_leaving(loaded, target) is None:
+        return 0
+    gone = [source for version, source in loaded.versions.items() if version not in target.versions]
+    return Occupant.of(loaded.name, gone, placement.gpus, members).memory
 
 
 def _loaded(

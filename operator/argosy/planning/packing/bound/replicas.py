@@ -1,7 +1,7 @@
 """Stability: matches a group's replicas with the servers that run it now, so that they stay where they are."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from argosy.planning.facts import CurrentServer, Group, PoolFacts
 from argosy.planning.packing.bound.seating import Seating
@@ -16,6 +16,11 @@ class BoundReplica:
     replica: Replica
     server: CurrentServer
     gpus: Mapping[str, tuple[int, ...]]
+
+    @property
+    def without_candidate(self) -> "BoundReplica":
+        """The same of the stable revision alone."""
+        return replace(self, replica=self.replica.without_candidate) if self.replica.group.in_rollout else self
 
     @property
     def complete(self) -> bool:
@@ -53,8 +58,46 @@ def weight(group: Group) -> tuple[tuple[int, int, int], str]:
 
 def bind(layout: Layout, bound: Sequence[BoundReplica]) -> Layout:
     """Return the layout with every bound replica that still fits; a group that has grown takes the rest of its models
-    to its server.
+    to its server. Candidates of rollouts get memory once all of them have their places.
     """
+    return _with_candidates(_bound(layout, [replica.without_candidate for replica in bound]), bound)
+
+
+def _with_candidates(layout: Layout, bound: Sequence[BoundReplica]) -> Layout:
+    """Return the layout with memory for candidates, where there is some next to all that serves.
+
+    Those that are loaded come first, then those of the highest priority, then by name.
+    """
+    groups: dict[str, list[BoundReplica]] = {}
+    for replica in bound:
+        if replica.replica.group.in_rollout:
+            groups.setdefault(replica.replica.group.name, []).append(replica)
+    for replicas in sorted(groups.values(), key=lambda of_group: _claim(of_group[0].replica.group)):
+        layout = _with_candidate(layout, replicas)
+    return layout
+
+
+def _claim(group: Group) -> tuple[bool, int, str]:
+    return not group.surging, -group.priority, group.name
+
+
+def _with_candidate(layout: Layout, replicas: Sequence[BoundReplica]) -> Layout:
+    """Return the layout with memory for the candidate on all of a group's servers: on none of them where one lacks it,
+    unless it is loaded already.
+    """
+    reserved = layout
+    for replica in replicas:
+        server = reserved.servers.get(replica.server.name)
+        if server is None or not server.has(replica.replica):
+            continue  # it moves
+        after = reserved.with_footprint(server.name, replica.replica)
+        if after is None and not replica.replica.group.surging:
+            return layout
+        reserved = after or reserved
+    return reserved
+
+
+def _bound(layout: Layout, bound: Sequence[BoundReplica]) -> Layout:
     seated = () if layout.topology.cpu_only else tuple(replica for replica in bound if replica.complete)
     if seated:
         seating = Seating(layout)

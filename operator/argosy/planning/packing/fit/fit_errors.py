@@ -318,13 +318,27 @@ def _no_free_memory(errors: FitErrors, demand: Demand, together: bool) -> Diagno
         (node, gpu, layout.topology.empty_gpu(node, gpu)) for node, gpus in layout.unallocated.items() for gpu in gpus
     ]
     node, gpu, left = min([*left_over, *free], key=lambda entry: (max(_shortage(demand, entry[2])), entry[:2]))
+    reserved = _reserved(demand for server in layout.servers.values() for demand in server.demands_on(node, gpu))
     ensemble = ", together with the rest of its ensemble on one server" if together else ""
     return Diagnosis(
         Reason.NO_FREE_MEMORY,
         f"{demand.model} needs {need_text(demand)}{ensemble}; the nearest miss is GPU {gpu} of node {node} "
-        f"with {gib(left.memory)} and {percent(left.compute)} free{_with_rest(errors)}. Remove or shrink a model, or "
-        "add a GPU.",
+        f"with {gib(left.memory)} and {percent(left.compute)} free{reserved}{_with_rest(errors)}. Remove or shrink a "
+        "model, or add a GPU.",
     )
+
+
+def _reserved(demands: Iterable[Demand]) -> str:
+    """Return what candidates of rollouts have of a device for a while, as a further clause; empty if nothing."""
+    surging = {demand.model: demand.footprint.surge for demand in demands if demand.footprint.surge}
+    if not surging:
+        return ""
+    rollouts = (
+        f"the rollout of {listed(sorted(surging))} ends"
+        if len(surging) == 1
+        else (f"the rollouts of {listed(sorted(surging), _NAMED)} end")
+    )
+    return f", where {gib(sum(surging.values()))} are reserved until {rollouts}"
 
 
 def _with_rest(errors: FitErrors) -> str:
@@ -341,10 +355,11 @@ def _shortage(demand: Demand, left: FreeCapacity) -> tuple[float, float]:
 
 def _no_cpu_memory(layout: Layout, replica: Replica) -> Diagnosis:
     need = sum(demand.footprint.memory for demand in replica.group.demands)
-    node, free = max(((node, layout.cpu_free(node)) for node in layout.topology.nodes), key=lambda item: item[1])
+    node, free = max(((node, layout.cpu_free(node).memory) for node in layout.topology.nodes), key=lambda item: item[1])
+    reserved = _reserved(demand for server in layout.servers.values() for demand in server.demands_on(node))
     return Diagnosis(
         Reason.NO_FREE_MEMORY,
-        f"{replica.group.name} needs {gib(need)} of memory; the most that is free is {gib(free)} on {node}. "
+        f"{replica.group.name} needs {gib(need)} of memory; the most that is free is {gib(free)} on {node}{reserved}. "
         "Remove or shrink a model, or lower memoryHeadroom.",
     )
 
