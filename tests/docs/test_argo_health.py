@@ -1,5 +1,7 @@
 """The health check for Argo CD of the docs, run by Lua on statuses that Argosy wrote."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from lupa import LuaRuntime
 from tests.docs.blocks import ROOT, blocks
-from tests.operator.planning.declared import gpu_node, model, pool
+from tests.operator.planning.declared import ensemble, gpu_node, model, pool
 from tests.operator.planning.rolling import Rolling
 from tests.operator.planning.rolling import model as released
 from tests.operator.planning.simulated_cluster import Cluster
@@ -16,8 +18,9 @@ from tests.properties import examples
 
 from argosy.api import InferenceModel, Resource
 from argosy.local.resources import documents
+from argosy.planning.rollouts.memory import CandidateEvidence
 from argosy.rollout.state import Phase
-from argosy.rollout.verdict import Outcome
+from argosy.rollout.verdict import Outcome, Verdict
 
 PAGE = ROOT / "docs" / "how-to" / "rollouts.md"
 
@@ -90,6 +93,60 @@ def test_a_rollout_under_way_and_one_that_was_taken_back(check: Any) -> None:
     assert "12 of 400 requests failed" in message
     rolling.settle(released(1))
     assert health(released(1)) == "Healthy"
+
+
+ROLLOUT = {"shadow": {"traffic": "50%", "duration": "3s"}, "steps": [{"traffic": "10%", "pause": "5s"}]}
+UNDER_WAY = {Phase.LOADING, Phase.SHADOWING, Phase.STEPPING, Phase.PROMOTING, Phase.ROLLING_BACK}
+HEALTH = {Phase.STABLE: "Healthy", Phase.PROMOTED: "Healthy", Phase.HELD: "Degraded"}
+"""Once nothing is left to be unloaded; before, it may be Progressing."""
+
+
+def _of_a_model(version: int) -> list[Resource]:
+    return [pool(), model("a", version, 5, rollout=ROLLOUT)]
+
+
+def _of_an_ensemble(version: int) -> list[Resource]:
+    return [pool(), model("a", version, 5), model("b", 1, 5), ensemble("e", "a", "b", rollout=ROLLOUT)]
+
+
+@pytest.mark.parametrize(
+    ("declared", "identity"),
+    [(_of_a_model, "InferenceModel default/a"), (_of_an_ensemble, "Ensemble default/e")],
+    ids=["model", "ensemble"],
+)
+def test_health_and_kstatus_agree_in_every_phase(
+    check: Any, declared: Callable[[int], list[Resource]], identity: str
+) -> None:
+    cluster, name, phases = Cluster((gpu_node("n"),)), identity.rpartition("/")[2], set[Phase]()
+
+    def tick(version: int, judged: Outcome) -> Phase:
+        cluster.tick(declared(version))
+        assert cluster.outcome is not None
+        state = cluster.outcome.rollouts.members[identity].state
+        verdict = Verdict(judged, state.analysis, "ErrorRate", "12 of 400 requests failed")
+        evidence = {identity: CandidateEvidence(verdict, 1000, None)}
+        cluster.snapshot = replace(cluster.snapshot, evidence=evidence)
+        body = _documents(cluster, declared(version))[name]
+        held = {one["type"] for one in body["status"]["conditions"] if one["status"] == "True"}
+        status, message = check(body)
+        allowed = {"Progressing"} if state.phase in UNDER_WAY else {HEALTH[state.phase], "Progressing"}
+        assert status in allowed, (state.phase, status, message)
+        assert len(held & {"Ready", "Reconciling", "Stalled"}) == 1, (state.phase, held)
+        assert message
+        phases.add(state.phase)
+        return state.phase
+
+    for version, judged, end in (
+        (1, Outcome.SUCCESSFUL, Phase.STABLE),
+        (2, Outcome.SUCCESSFUL, Phase.PROMOTED),
+        (3, Outcome.FAILED, Phase.HELD),
+    ):
+        reached = [tick(version, judged) for _ in range(60)]
+        assert reached[-1] is end, reached
+        status, message = check(_documents(cluster, declared(version))[name])
+        assert status == HEALTH[end]
+    assert "12 of 400 requests failed" in message
+    assert phases == set(Phase)
 
 
 @pytest.mark.parametrize(
