@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
 PAGES = ["architecture.md", "explanation/control-plane.md", "explanation/data-plane.md", "glossary.md", "gpu.md"]
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
-WALKS = re.split(r"^### One (\w+) on its way$", TEXT, flags=re.MULTILINE)[1:]
+DATA_PLANE = (ROOT / "docs" / "explanation" / "data-plane.md").read_text()
+WALKS = re.split(r"^##+ One (\w+) on its way$", TEXT + DATA_PLANE, flags=re.MULTILINE)[1:]
 STOPS = {
     name: re.findall(r"^\| (\d+) \| `([\w/.]+\.py)` `([\w.]+)` \|", walk, re.MULTILINE)
     for name, walk in zip(WALKS[::2], WALKS[1::2], strict=True)
@@ -23,7 +24,9 @@ def file_of(module: str) -> Path | None:
     return next((ROOT / folder / module for folder in FOLDERS if (ROOT / folder / module).is_file()), None)
 
 
-@pytest.mark.parametrize(("walk", "fewest", "most"), [("resource", 15, 20), ("request", 15, 18), ("chat", 10, 14)])
+@pytest.mark.parametrize(
+    ("walk", "fewest", "most"), [("resource", 15, 20), ("request", 15, 18), ("chat", 10, 14), ("weight", 12, 15)]
+)
 def test_a_walk_has_few_stops(walk: str, fewest: int, most: int) -> None:
     stops = STOPS[walk]
     assert [int(number) for number, _, _ in stops] == list(range(1, len(stops) + 1))
