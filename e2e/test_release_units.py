@@ -9,7 +9,7 @@ import pytest
 
 from e2e.asking.client import Client
 from e2e.asking.namespace import Namespace
-from e2e.asking.releases import RELEASE_S, Releases, last_sent
+from e2e.asking.releases import RELEASE_S, Release, Releases, last_sent
 from e2e.cluster import Cluster
 from e2e.cluster.node.node import NAME as NODE
 from e2e.cluster.standins.gpus import Gpus, offer_gpus
@@ -30,6 +30,14 @@ STEPS = [{"traffic": f"{SHARE:.0%}", "pause": "3s"}]
 ROLLOUT: Body = {"steps": STEPS, "analysis": ANALYSIS}
 LARGE: Body = {"footprint": {"gpuMemory": "50Gi"}, "instanceGroups": [{"kind": "KIND_MODEL", "count": 1}]}
 """More than half of a GPU. KIND_MODEL leaves it to the model which device it uses, here none."""
+
+BACK_S = 3.0
+"""A generous limit of the time from a verdict to the last request that meets the candidate; 1 s is to be expected."""
+
+
+def back_s(release: Release, version: int) -> float:
+    """Return how long after the verdict the last request was sent that the candidate got."""
+    return last_sent(release.replies.met_by((version,), failures=True)) - release.convicted_at(version)
 
 
 @pytest.fixture
@@ -105,7 +113,9 @@ def test_without_memory_for_two_versions_one_replica_changes_after_another(
     bad = releases.taken_back(3, behavior={"FAILS": 0.5})
     record_property("bad_timeline", bad.timeline)
     record_property("bad_by_second", bad.replies.by_second())
+    record_property("back_s", round(back_s(bad, 3), 3))
     assert all("it fails" in error for error in bad.replies.errors)
+    assert back_s(bad, 3) < BACK_S
     assert bad.replies.answers[0] == (2,)
     namespace("delete", "inferencemodel/large", "servingpool/tight")
 
@@ -136,5 +146,7 @@ def test_requests_of_the_gap_of_recreate_wait_at_the_activator(
     bad = releases.taken_back(3, behavior={"FAILS": 0.5})
     record_property("bad_timeline", bad.timeline)
     record_property("bad_by_second", bad.replies.by_second())
+    record_property("back_s", round(back_s(bad, 3), 3))
     assert all("it fails" in error for error in bad.replies.errors)
+    assert back_s(bad, 3) < BACK_S
     assert client.version("inferencemodel/single") == [2]

@@ -13,6 +13,9 @@ from argosy.api import InferenceModel
 from argosy.rollout.state import Phase
 from argosy.rollout.verdict import Outcome
 
+WEIGHED = 2
+"""Rounds until servers have the weights that send no request to a candidate, before anything else changes there."""
+
 
 def rolling(*nodes: int, memory: int = 60, **spec: Any) -> Rolling:
     """Return a cluster with nodes of so many GPUs of 80 GiB, on which version 1 serves."""
@@ -224,3 +227,43 @@ def test_a_restarted_operator_goes_on_with_the_strategy_that_was_chosen() -> Non
     started.tick(new, 20)
     assert (started.state.phase, strategy(started)) == (Phase.STEPPING, before)
     assert sorted(map(sorted, started.loaded())) == [[1], [2]]
+
+
+def test_a_failed_version_gets_no_more_requests_from_the_verdict_on_though_the_former_one_must_be_loaded() -> None:
+    started = Rolling(Cluster((gpu_node("a"),)))
+    started.settle(recreated(1))
+    started.until(recreated(2), Phase.STEPPING)
+    started.judge(Outcome.FAILED)
+    started.until(recreated(2), Phase.ROLLING_BACK)
+    started.tick(recreated(2), WEIGHED)
+    assert started.loaded() == [{2}], "requests under way are answered"
+    assert started.cluster.routed() == {}
+
+
+def test_a_failed_version_is_taken_from_the_routes_of_every_replica_at_once() -> None:
+    spec = {"minReplicas": 4, "rollout": {"steps": [{"traffic": "50%", "pause": "30s"}]}}
+    started = rolling(1, 1, 1, 1, **spec)
+    new = model(2, 60, **spec)
+    started.until(new, Phase.STEPPING)
+    for _ in range(60):
+        started.tick(new)
+    assert sorted(map(sorted, started.loaded())) == [[1], [1], [2], [2]]
+    stable = {name for name, server in started.cluster.servers.items() if set(server.loaded["m"].versions) == {1}}
+    started.judge(Outcome.FAILED)
+    started.until(new, Phase.ROLLING_BACK)
+    started.tick(new, WEIGHED)
+    for _ in range(5):
+        assert started.cluster.routed() == {"m": stable}
+        started.tick(new)
+    started.settle(new)
+    assert (started.state.phase, started.loaded()) == (Phase.HELD, [{1}] * 4)
+
+
+def test_a_failed_version_on_a_free_gpu_gets_no_more_requests_from_the_verdict_on() -> None:
+    started = rolling(1, 1)
+    new = model(2, 60)
+    started.until(new, Phase.STEPPING)
+    assert len(started.cluster.routed()["m"]) == 2
+    started.judge(Outcome.FAILED)
+    started.until(new, Phase.ROLLING_BACK)
+    assert started.cluster.routed() == {"m": {"p-0"}}

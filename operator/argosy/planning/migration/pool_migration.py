@@ -9,6 +9,7 @@ from argosy.planning.facts import Node, PoolFacts
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.blockers import Blockers, blockers_of
 from argosy.planning.migration.changes.recreation import asks_to_recreate
+from argosy.planning.migration.changes.rollback import taken_back
 from argosy.planning.migration.changes.surge import Surges, surges
 from argosy.planning.migration.disruption import Disruption, limited
 from argosy.planning.migration.drain import Drain, drain_of, schedule
@@ -82,6 +83,7 @@ def migrate(
         for occupant in surplus[server]
     }
     drains.update(dict.fromkeys(changes.recreated, Drain.AFTER_HANDOVER))
+    drains.update({one: Drain.AT_ONCE for one in taken_back(state) if drains.get(one) is Drain.AFTER_HANDOVER})
     blockers = blockers_of(state, surplus, budgets)
     loaded = changes.deferred.keys() | changes.recreated
     blockers.update({binding: why for binding, why in crowded.items() if binding not in loaded | blockers.keys()})

@@ -13,6 +13,7 @@ from argosy.planning.amounts import gib
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.blockers import Blockers
 from argosy.planning.migration.changes.recreation import asks_to_surge, awaited, replaces
+from argosy.planning.migration.changes.rollback import replaced_at_once, taken_back
 from argosy.planning.migration.memory.budget import BlockedChange, MemoryBudget, Shortage
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.state import PoolState
@@ -55,9 +56,9 @@ def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterabl
 
     `begun` are bindings that drain already: what is recreated goes on before others begin.
     """
-    first = set(begun)
+    first, back = set(begun), replaced_at_once(state, taken_back(state))
     changes = Surges()
-    _recreate(state, budgets, first, changes)
+    _recreate(state, budgets, first, back, changes)
     tight = {
         (server, name): blocked
         for server, budget in budgets.items()
@@ -72,7 +73,10 @@ def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterabl
         )
         if blocked.fits_then:
             changes.unloading.add(binding)
-        elif may_go and all(_served_on_others(state, member, server, changes.recreated) for _, member in together):
+        elif may_go and (
+            binding in back
+            or all(_served_on_others(state, member, server, changes.recreated) for _, member in together)
+        ):
             changes.recreated |= together
         elif blocked.shortage is not None or not blocked.blockers:
             surge = asks_to_surge(state.members, name)
@@ -82,7 +86,13 @@ def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterabl
     return changes
 
 
-def _recreate(state: PoolState, budgets: Mapping[str, MemoryBudget], first: set[Binding], changes: Surges) -> None:
+def _recreate(
+    state: PoolState,
+    budgets: Mapping[str, MemoryBudget],
+    first: set[Binding],
+    back: Collection[Binding],
+    changes: Surges,
+) -> None:
     """Unload first what is declared so, where others leave it the memory that it needs once its old
     revision is gone.
     """
@@ -96,7 +106,7 @@ def _recreate(state: PoolState, budgets: Mapping[str, MemoryBudget], first: set[
         replaced, key=lambda binding: (binding not in first, state.observed.reachable(*binding), binding)
     ):
         server, name = binding
-        waits = awaited(state, binding, changes.recreated)
+        waits = awaited(state, binding, changes.recreated) if binding not in back else frozenset()
         if waits:
             changes.deferred[binding] = waits
         else:
