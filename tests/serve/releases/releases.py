@@ -36,6 +36,8 @@ class TritonPythonModel:
     def execute(self, requests):
         if SETTINGS.get("crashes"):
             os._exit(1)
+        if "raises" in SETTINGS:
+            raise RuntimeError(SETTINGS["raises"])
         wait_for(SETTINGS.get("hangs_until"))
         time.sleep(SETTINGS.get("work_s", 0.005))
         return [self._answer() for _ in requests]
