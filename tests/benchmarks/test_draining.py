@@ -61,6 +61,16 @@ async def test_a_connection_outlasts_its_endpoints_address_and_a_refused_one_is_
             await ask(opened.ports["http"], b"1\n")
 
 
+async def test_what_an_endpoint_sends_first_reaches_the_client_and_so_does_its_end() -> None:
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"hello")
+        writer.close()
+
+    async with service.opened() as opened, await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+        opened.add({"http": server.sockets[0].getsockname()[1]})
+        assert [await ask(opened.ports["http"]) for _ in range(20)] == [[b"hello"]] * 20
+
+
 def test_a_pod_has_the_arguments_that_the_operator_renders() -> None:
     server, agent = rendered_pod()["containers"]
     line = command(server, {"--http-port": "0", "--control-token-file": None})

@@ -81,7 +81,7 @@ class ShortRequests:
 
     async def over_reused_connections(self, period_s: float) -> None:
         """Send requests over HTTP at a constant rate, answered or not, on connections that are used again."""
-        await self._at_a_rate(period_s, httpx.Limits(max_connections=8), "reused connection")
+        await self._at_a_rate(period_s, httpx.Limits(), "reused connection")
 
     async def _at_a_rate(self, period_s: float, limits: httpx.Limits, kind: str) -> None:
         begun = time.monotonic()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from argosy.planning.migration.pool_migration import DRAIN_PERIOD
 from argosy.render.workloads.pods.ending import DRAIN_IDLE_S, EXIT_TIMEOUT_S
 
 from . import service as services
@@ -108,10 +109,13 @@ async def played(scenario: Scenario, drains: int, stream_s: float = STREAM_S, at
 
 
 async def _drain(service: Service, pod: Pod, scenario: Scenario, outcome: Outcome) -> None:
-    """End a Pod as its owner does, and take its address from the Service late."""
+    """End a Pod, and take its address from the Service late. In a scale-down the operator has the models unloaded first,
+    a while after requests are no longer routed to them.
+    """
     begun = time.monotonic()
     removing = asyncio.get_running_loop().call_later(scenario.delay_s, service.remove, pod.ports)
     if scenario.unloads:
+        await asyncio.sleep(DRAIN_PERIOD.total_seconds())
         await pod.drop_models()
     outcome.badly.update(await pod.terminate())
     outcome.drains += 1

@@ -39,8 +39,8 @@ class Service:
 class _Side(asyncio.Protocol):
     """One side of a relayed connection, which passes bytes and ends on to the other."""
 
-    def __init__(self) -> None:
-        self.other: _Side | None = None
+    def __init__(self, other: "_Side | None" = None) -> None:
+        self.other = other
         self.transport: asyncio.Transport
         self.lost = self.ended = False
 
@@ -95,14 +95,16 @@ class _ClientSide(_Side):
     async def _connect(self) -> None:
         try:
             port = self._service.next(self._name)
-            _, side = await asyncio.get_running_loop().create_connection(_Side, "127.0.0.1", port)
+            # It has this side from the start: an endpoint may send, or reset, before this task goes on.
+            connecting = asyncio.get_running_loop().create_connection(lambda: _Side(self), "127.0.0.1", port)
+            _, side = await connecting
         except OSError:
             self.transport.abort()
             return
         if self.lost:
             side.transport.abort()
             return
-        self.other, side.other = side, self
+        self.other = side
         self.transport.resume_reading()
 
 
