@@ -109,8 +109,8 @@ async def played(scenario: Scenario, drains: int, stream_s: float = STREAM_S, at
 
 
 async def _drain(service: Service, pod: Pod, scenario: Scenario, outcome: Outcome) -> None:
-    """End a Pod, and take its address from the Service late. In a scale-down the operator has the models unloaded first,
-    a while after requests are no longer routed to them.
+    """End a Pod, and take its address from the Service late. In a scale-down its models are unloaded first, as long
+    after requests are no longer routed to them as the operator waits.
     """
     begun = time.monotonic()
     removing = asyncio.get_running_loop().call_later(scenario.delay_s, service.remove, pod.ports)
