@@ -242,7 +242,7 @@ class DataPlane:
 
     def route_call(self, request: InferRequest) -> Destination:
         """Return the version that answers a request of a running model. Raises ServingError."""
-        self.requests += 1
+        self.requests += not request.is_shadow
         return self.registry.route(request)
 
     def log_settings(self) -> dict[str, Setting]:

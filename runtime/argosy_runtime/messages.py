@@ -86,6 +86,20 @@ class RequestTemplate:
         )
 
 
+class QueueTrace:
+    """How long a request and its steps were in queues (`ns`), in nanoseconds.
+
+    Of a copy for a shadow also in how many queues it is `waiting` now, and whether it `calls` other models.
+    """
+
+    __slots__ = ("calls", "ns", "waiting")
+
+    def __init__(self) -> None:
+        self.calls = False
+        self.ns = 0
+        self.waiting = 0
+
+
 class InferRequest:
     """One inference request, decoded.
 
@@ -94,6 +108,7 @@ class InferRequest:
     `template` and `raw` are None for a request without a template; of one that has it only the inputs may be replaced,
     after which it has none. `device_outputs` are outputs that the caller accepts in a device's memory. `origin` is
     None where no client sent the request. `pinned`: the version that was chosen for it and others together, 0 for none.
+    `queue_trace` is None where it is not measured.
     """
 
     __slots__ = (
@@ -106,6 +121,7 @@ class InferRequest:
         "parameters",
         "pinned",
         "priority",
+        "queue_trace",
         "raw",
         "requested_outputs",
         "sequence_end",
@@ -148,6 +164,7 @@ class InferRequest:
         self.device_outputs = device_outputs
         self.origin: Origin | None = None
         self.pinned = 0
+        self.queue_trace: QueueTrace | None = None
 
     @property
     def inputs(self) -> dict[str, Tensor]:
@@ -298,6 +315,7 @@ __all__ = [
     "InferResponse",
     "Origin",
     "Parameter",
+    "QueueTrace",
     "SHADOW_PRIORITY",
     "RequestTemplate",
     "ResponseTemplate",

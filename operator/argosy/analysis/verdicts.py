@@ -9,7 +9,7 @@ from argosy.analysis.limits import DurationLimit
 from argosy.analysis.percentiles import SHARES, baseline, percentile, queue_share
 from argosy.analysis.queries import QueryResults, query_measurements
 from argosy.analysis.service_time import service_time
-from argosy.analysis.shadow.mirrored import answers, paired
+from argosy.analysis.shadow.mirrored import answers, paired, without_verdict
 from argosy.analysis.shadow.status import to_status
 from argosy.analysis.unanswered import unanswered
 from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery
@@ -64,10 +64,17 @@ def _measured(analysis: Analysis, evidence: Evidence, shadow: Shadow | None) -> 
         yield silent
     if shadow is not None:
         yield from answers(shadow, evidence.shadow or ShadowSignals(), sure)
+    copies_call = shadow is not None and evidence.shadow is not None and evidence.shadow.calls > 0
+    for measurement in _durations(analysis, evidence, is_mirrored=shadow is not None):
+        yield without_verdict(measurement) if copies_call else measurement
+
+
+def _durations(analysis: Analysis, evidence: Evidence, is_mirrored: bool) -> Iterator[Measurement]:
+    candidate, stable, sure = evidence.of_candidate, evidence.of_stable, confidence(analysis)
     limits, tolerance_s = analysis.latency, analysis.latency.tolerance / 1000
     if limits.service_time is not None:
         yield service_time(DurationLimit(limits.service_time, tolerance_s), sure, candidate, stable, evidence.earlier)
-    present, mirrored = baseline(stable), paired(candidate) if shadow is not None else ()
+    present, mirrored = baseline(stable), paired(candidate) if is_mirrored else ()
     baselines = mirrored or (*evidence.baselines, *([present] if present is not None else []))
     for name in SHARES:
         limit = getattr(limits, name)

@@ -112,9 +112,10 @@ class Dispatcher:
             return queued
         if self._order is not None and not request.is_shadow:
             queued.deliver = self._order.expect(deliver)
-        if not request.is_shadow:
-            self._statistics.accepted()
-        if not self._delivering:
+        self._open.entered_queue(queued)
+        if request.is_shadow:
+            self._set_timer(now)  # Copies that come together share a batch, after the requests that come with them.
+        elif not self._delivering:
             self._advance(now)
         return queued
 
@@ -284,6 +285,8 @@ class Dispatcher:
         for index, queued in enumerate(requests):
             queued.started = now
             queued.index = index
+            if (queue_trace := queued.request.queue_trace) is not None:
+                queue_trace.ns += now - queued.arrived
         try:
             run = instance.run([queued.request for queued in requests], listener)
         except Exception as error:

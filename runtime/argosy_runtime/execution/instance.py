@@ -4,12 +4,14 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import count
-from typing import Protocol
+from typing import Final, Protocol
 
 from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.backends.engines.commands import Command, not_taken
 from argosy_runtime.errors import ServingError, internal
-from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.messages import InferRequest, InferResponse, QueueTrace
+
+_NO_COPIES: Final[list[QueueTrace]] = []
 
 
 class RunListener(Protocol):
@@ -37,15 +39,21 @@ class RunListener(Protocol):
 
 
 class Run:
-    """One batch at an instance, and its requests without a last response, out of `count`."""
+    """One batch at an instance, and its requests without a last response, out of `count`.
 
-    __slots__ = ("_open", "busy", "count", "freed", "id", "instance", "listener")
+    `copies`: the traces of those that are copies for a shadow, which share no batch with others.
+    """
 
-    def __init__(self, run_id: int, instance: "Instance", listener: RunListener, count: int) -> None:
+    __slots__ = ("_open", "busy", "copies", "count", "freed", "id", "instance", "listener")
+
+    def __init__(
+        self, run_id: int, instance: "Instance", listener: RunListener, count: int, copies: list[QueueTrace]
+    ) -> None:
         self.id = run_id
         self.instance = instance
         self.listener = listener
         self.count = count
+        self.copies = copies
         self.busy = True
         self.freed = False
         self._open: set[int] | None = None
@@ -87,6 +95,7 @@ class Instance(ABC):
         self.on_cpu = on_cpu
         self._runs: dict[int, Run] = {}
         self._ids = count()
+        self._copies: list[QueueTrace] = []
         self._loss: ServingError | None = None
         self._idle: asyncio.Future[None] | None = None
 
@@ -128,13 +137,29 @@ class Instance(ABC):
         self._note_idle()
         return self._idle
 
+    def copies(self) -> Sequence[QueueTrace]:
+        """Return the traces of the copies for a shadow that the model works on, or did last; none if it works on
+        requests of clients, too.
+        """
+        traces = self._copies
+        if len(self._runs) < 2:
+            return traces
+        together: list[QueueTrace] = []
+        for run in self._runs.values():
+            if not run.copies:
+                return _NO_COPIES
+            together += run.copies
+        return together
+
     def _note_idle(self) -> None:
         if self._idle is not None and not self._runs and not self._idle.done():
             self._idle.set_result(None)
 
     def run(self, requests: Sequence[InferRequest], listener: RunListener) -> Run:
         """Start a batch. After the instance was lost, the batch is answered with the reason."""
-        run = Run(next(self._ids), self, listener, len(requests))
+        copies = _NO_COPIES if not requests[0].is_shadow else _traces(requests)
+        run = Run(next(self._ids), self, listener, len(requests), copies)
+        self._copies = copies
         self._runs[run.id] = run
         if self._loss is not None:
             self._fail_all(self._loss)
@@ -218,3 +243,7 @@ class Instance(ABC):
         if not run.open and not run.busy:
             self._runs.pop(run.id, None)
             self._note_idle()
+
+
+def _traces(copies: Sequence[InferRequest]) -> list[QueueTrace]:
+    return [copy.queue_trace for copy in copies if copy.queue_trace is not None]

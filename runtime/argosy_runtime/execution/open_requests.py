@@ -2,6 +2,7 @@
 
 import asyncio
 
+from argosy_runtime.messages import InferRequest
 from argosy_runtime.scheduling.queued_request import QueuedRequest
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
@@ -44,9 +45,20 @@ class OpenRequests:
         """Count requests that wait no more."""
         waited = len(requests)
         if self.mirrored:
-            waited = sum([not queued.request.is_shadow for queued in requests])
+            for queued in requests:
+                if queued.request.is_shadow:
+                    waited -= 1
+                    _left_queue(queued.request)
         if waited:
             self._statistics.left_queue(waited)
+
+    def entered_queue(self, queued: QueuedRequest) -> None:
+        """Count a request that waits."""
+        request = queued.request
+        if not request.is_shadow:
+            self._statistics.accepted()
+        elif request.queue_trace is not None:
+            request.queue_trace.waiting += 1
 
     def draining(self) -> "asyncio.Future[None]":
         """Return a future that is done once all clients are answered. All waiters share it, so it must be shielded."""
@@ -58,3 +70,8 @@ class OpenRequests:
         """End the wait of all that wait for `draining`."""
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
+
+
+def _left_queue(copy: InferRequest) -> None:
+    if copy.queue_trace is not None:
+        copy.queue_trace.waiting -= 1

@@ -4,7 +4,8 @@
 
 1. A batch takes queued requests in queue order while their keys are equal and their sizes fit into the largest
    preferred size. One request that is larger goes alone.
-2. It goes at once when it reaches that size, or when the next queued cannot join it.
+2. It goes at once when it reaches that size, or when the next queued cannot join it. Copies for a shadow, which come
+   last, share batches with copies alone, and no batch of requests goes sooner for them.
 3. It goes with the largest preferred size it holds, where it holds one.
 4. Otherwise it goes when its oldest queued has waited for `delay`, with all it has.
 
@@ -21,7 +22,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import ServingError
 
 from .queue import RequestQueue, timeout_error
-from .queue_policy import UNBOUNDED, QueuePolicies
+from .queue_policy import SHADOW_LEVEL, UNBOUNDED, QueuePolicies
 from .queued_request import QueuedRequest
 
 
@@ -153,9 +154,13 @@ class DynamicBatcher:
             return 1, 0
         size = count = best = oldest = 0
         key = None
+        of_copies = False
         for queued in self._queue.front():
             if count == 0:
                 key, oldest = queued.key, queued.arrived
+                of_copies = queued.priority == SHADOW_LEVEL
+            elif queued.priority == SHADOW_LEVEL and not of_copies:
+                break
             elif queued.key != key or size + queued.size > self._most:
                 return count, 0
             count += 1

@@ -176,6 +176,7 @@ class EnsembleRun:
         scope.to_call -= 1
         request = self._request_from_template(step, scope.values) or self._step_request(step, scope.values)
         request.origin = self._request.origin
+        request.queue_trace = self._request.queue_trace
         progress.calls.append(StepCall(step, scope, request))
 
     def _request_from_template(self, step: Step, values: list[Tensor | None]) -> InferRequest | None:

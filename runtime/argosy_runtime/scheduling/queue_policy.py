@@ -1,6 +1,7 @@
 """Limits of a queue: how long a request may wait, and how many may wait with it (ModelQueuePolicy)."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from tritonclient.grpc.model_config_pb2 import ModelDynamicBatching, ModelQueuePolicy
 
@@ -9,7 +10,7 @@ from argosy_runtime.messages import SHADOW_PRIORITY
 from .queued_request import QueuedRequest
 
 _MICROSECOND = 1_000
-_SHADOW_LEVEL = 1 << 62
+SHADOW_LEVEL: Final = 1 << 62
 """The level of copies for a shadow, behind all others."""
 
 
@@ -63,12 +64,12 @@ class QueuePolicies:
     def level(self, requested: int) -> int:
         """Return the level of a request; out of range (0 included) is the default, as in Triton."""
         if requested == SHADOW_PRIORITY:
-            return _SHADOW_LEVEL
+            return SHADOW_LEVEL
         return requested if 0 < requested <= self.levels else self.default_level
 
     def policy(self, level: int) -> QueuePolicy:
         """Return the policy of one level."""
-        return _SHADOW_POLICY if level == _SHADOW_LEVEL else self.by_level.get(level, self.default)
+        return _SHADOW_POLICY if level == SHADOW_LEVEL else self.by_level.get(level, self.default)
 
 
 # Their number and their time are limited where they are sent.

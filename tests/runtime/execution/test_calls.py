@@ -10,7 +10,7 @@ from argosy_runtime.backends.contract import ServerCall
 from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.calls import host
 from argosy_runtime.execution.calls.server import OpenCalls, Value
-from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Tensor
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, QueueTrace, Tensor
 
 
 class FakeServer(Submitted):
@@ -19,8 +19,10 @@ class FakeServer(Submitted):
     def __init__(self) -> None:
         super().__init__()
         self.at_once = 0
+        self.requests: list[InferRequest] = []
 
     def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> "FakeServer":
+        self.requests.append(request)
         for _ in range(self.at_once):
             deliver(InferResponse(outputs=[], final=False))
         return self
@@ -37,6 +39,10 @@ class Model:
 
     def __init__(self) -> None:
         self.full: OpenCalls | None = None
+        self.traces: list[QueueTrace] = []
+
+    def copies(self) -> list[QueueTrace]:
+        return self.traces
 
     def respond(self, call: int, response: InferResponse) -> None:
         if self.full is not None:
@@ -54,6 +60,17 @@ def server() -> FakeServer:
 @pytest.fixture
 def calls(server: FakeServer) -> OpenCalls:
     return OpenCalls(server, Model())
+
+
+def test_what_a_model_calls_while_it_works_on_copies_is_a_copy_too(server: FakeServer) -> None:
+    model = Model()
+    calls = OpenCalls(server, model)
+    calls.infer(1, ask(), True)
+    model.traces = [QueueTrace(), QueueTrace()]
+    calls.infer(2, ask(), True)
+    assert [request.is_shadow for request in server.requests] == [False, True]
+    assert server.requests[1].queue_trace is model.traces[0]
+    assert [trace.calls for trace in model.traces] == [True, True]
 
 
 def test_what_its_model_has_paused_stays_so_when_the_way_is_free_again(calls, server):

@@ -222,6 +222,59 @@ async def test_a_mirrored_ensemble_takes_no_turn_of_a_divided_step_and_is_not_mi
     }
 
 
+CALLS = """
+from concurrent.futures import ThreadPoolExecutor
+call = pb_utils.InferenceRequest(
+    model_name="called", inputs=[pb_utils.Tensor("X", y)], requested_output_names=["Y"])
+with ThreadPoolExecutor(1) as threads:  # no thread of the server
+    threads.submit(call.exec).result()
+y = call.exec().output_tensors()[0].as_numpy()
+"""
+
+
+async def test_what_a_mirrored_model_calls_is_no_traffic_of_the_called_one(repository, serve):
+    divided = CONFIG + ALL + traffic({1: 50, 2: 50}, shadow={"version": 2, "share": 1_000_000})
+    repository.add("called", config=divided)
+    repository.add("called", config=divided, version=2)
+    add(repository, candidate=CALLS)
+    plane = await loaded(serve)
+    await plane.load("called", None, {})
+    assert [await value(plane, "m") for _ in range(3)] == [1] * 3
+    assert await outcomes(plane, 3) == {"equal": 3}
+    called = [plane.registry.find("called", version).statistics for version in ("1", "2")]
+    assert sum(statistics.inference_count for statistics in called) == 6
+    assert [statistics.success.count for statistics in called] == [0, 0]
+    assert [sum(statistics.durations().counts) for statistics in called] == [0, 0]
+    assert called[1].shadow is None, "it is not copied again"
+    split = plane.registry.records["called"].split
+    assert split is not None
+    assert not any(sum(routed.values()) for routed in split.routed.values()), "it takes no turn of a client"
+    assert plane.requests == 3, "clients' own"
+    assert 'argosy_shadow_calls_total{model="m",version="2"} 3' in await metrics(plane)
+    assert await value(plane, "m", version="2") == 1
+    assert [statistics.success.count for statistics in called] == [1, 1], "a client's own request calls as ever"
+    assert plane.requests == 6
+
+
+async def test_what_a_mirrored_model_calls_waits_behind_the_requests_of_clients(repository, serve, gate):
+    one_by_one = CONFIG.replace("max_batch_size: 8", "max_batch_size: 1")
+    seen = "getattr(self, 'seen', None) or setattr(self, 'seen', []); self.seen.append(float(x[0, 0]))"
+    repository.add("called", execute=f"{seen}\n{gate.code}\ny = x * 0 + len(self.seen)", config=one_by_one)
+    add(repository, candidate=CALLS.replace("threads.submit(call.exec).result()", "pass"))
+    plane = await loaded(serve)
+    await plane.load("called", None, {})
+    first = asyncio.ensure_future(value(plane, "called"))
+    await gate.reached()
+    assert await value(plane, "m", 5.0) == 5
+    called = plane.registry.find("called")
+    await until(lambda: called._dispatcher._open.mirrored)  # type: ignore[attr-defined]
+    second = asyncio.ensure_future(value(plane, "called"))
+    await asyncio.sleep(0)
+    gate.open()
+    assert [await first, await second] == [1, 2]
+    assert await outcomes(plane, 1) == {"different": 1}
+
+
 async def test_streams_of_a_decoupled_model_are_compared(repository, serve):
     model = """
 import numpy as np

@@ -5,7 +5,7 @@ Rows are judged over all requests, by the share of those whose largest element h
 """
 
 from collections.abc import Iterator, Mapping
-from math import inf
+from dataclasses import replace
 from typing import Final
 
 from argosy.analysis.errors import OUTCOMES
@@ -44,12 +44,20 @@ def as_requests(version: VersionSignals) -> VersionSignals:
 def paired(candidate: VersionSignals) -> tuple[Baseline, ...]:
     """Return the stable version's latency of the same requests as a baseline; empty before there are any.
 
-    They were part of all of its traffic, which fills its batches sooner than copies of some fill the candidate's.
+    Neither has the time in queues, so that they are compared whatever the traffic of both versions.
     """
     shadow = candidate.shadow
     if shadow is None or shadow.stable is None or not candidate.seconds:
         return ()
-    return (Baseline(inf, shadow.stable, candidate.queue_delay_s),)
+    return (Baseline(candidate.requests / candidate.seconds, shadow.stable),)
+
+
+def without_verdict(measurement: Measurement) -> Measurement:
+    """Return a measurement of a duration that decides nothing, since copies wait for the models that they call."""
+    if measurement.outcome is None:
+        return measurement
+    message = f"{measurement.message}; not judged: copies call other models, and wait there behind all requests"
+    return replace(measurement, outcome=None, message=message)
 
 
 def answers(shadow: Shadow, signals: ShadowSignals, confidence: float) -> Iterator[Measurement]:
@@ -76,7 +84,7 @@ def _different(limit: float, signals: ShadowSignals, confidence: float) -> Measu
 
 _OBSTACLES: Final = {
     "IN_FLIGHT": "skipped, as many copies as may be are under way",
-    "BUSY": "skipped, other requests wait for the versions",
+    "BUSY": "skipped, requests waited for the stable version all the time",
     "NOT_READY": "skipped, the candidate cannot answer",
     "MEMORY": "skipped, the server holds as much for comparisons as it may",
     _SAMPLED: "drawn at random",

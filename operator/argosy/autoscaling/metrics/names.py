@@ -112,6 +112,7 @@ class PerShadow(Enum):
     AGREEING = ("argosy_shadow_rows_agreeing_total", "output")
     LARGEST = ("argosy_shadow_difference_max", "output")
     EXAMPLE = ("argosy_shadow_example", "output", "request_id", "kind")
+    CALLS = ("argosy_shadow_calls_total",)
 
     @property
     def source(self) -> str:

@@ -51,7 +51,7 @@ class ShadowOutput:
 class ShadowSignals:
     """Requests that were chosen for the shadow, by `outcomes`; copies that failed, by the reasons of `failures`; those
     that were skipped or not compared, by `obstacles`. Durations of the requests that both versions answered, at the
-    `stable` one and at the `candidate`.
+    `stable` one and at the `candidate`, without the time in queues. `calls`: copies whose models called other models.
     """
 
     outcomes: Mapping[str, float] = field(default_factory=dict)
@@ -60,6 +60,7 @@ class ShadowSignals:
     outputs: Mapping[str, ShadowOutput] = field(default_factory=dict)
     stable: Durations | None = None
     candidate: Durations | None = None
+    calls: float = 0.0
 
     def __add__(self, other: "ShadowSignals") -> "ShadowSignals":
         """Return what both counted."""
@@ -72,6 +73,7 @@ class ShadowSignals:
             {name: self.outputs.get(name, nothing) + other.outputs.get(name, nothing) for name in names},
             joined(self.stable, other.stable),
             joined(self.candidate, other.candidate),
+            self.calls + other.calls,
         )
 
     @property

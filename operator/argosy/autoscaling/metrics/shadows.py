@@ -24,6 +24,7 @@ def shadow_signals(then: ModelSeries, now: ModelSeries) -> ShadowSignals | None:
         _outputs(then, now),
         _durations(then, now, HistogramName.SHADOW_STABLE),
         _durations(then, now, HistogramName.SHADOW_CANDIDATE),
+        sum(grown for _, grown in _grown(then, now, PerShadow.CALLS)),
     )
 
 

@@ -1,13 +1,13 @@
 """Calls of running models to their server (business logic scripting): the server's end of one instance's calls."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Final, Protocol
 
 from argosy_runtime.backends.contract import ServerCall
 from argosy_runtime.errors import ServingError, internal, unavailable
-from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
+from argosy_runtime.messages import SHADOW_PRIORITY, Deliver, InferRequest, InferResponse, QueueTrace, Submission
 
 # Calls of one instance that may be open at a time.
 MOST_OPEN: Final = 4096
@@ -39,6 +39,9 @@ class Answers(Protocol):
     def reply(self, call: int, value: Value, error: ServingError | None) -> None:
         """Take the result of any other call, or the refusal of an inference."""
 
+    def copies(self) -> Sequence[QueueTrace]:
+        """Return the traces of the copies for a shadow that the model works on; none if it has requests of clients."""
+
 
 class _Discard:
     """Receiver of answers to calls of a model that has ended."""
@@ -48,6 +51,10 @@ class _Discard:
 
     def reply(self, call: int, value: Value, error: ServingError | None) -> None:
         """Drop the result."""
+
+    def copies(self) -> Sequence[QueueTrace]:
+        """Return none: its calls are over."""
+        return ()
 
 
 _DISCARD: Final = _Discard()
@@ -73,6 +80,8 @@ class OpenCalls:
         inference = self._inferences[call] = _Inference(call, self._deliver)
         inference.blocked = self._blocked
         try:
+            if copies := self._answers.copies():
+                _make_copy(request, copies)
             submission = self._calls.infer(request, decoupled, inference.deliver)
             if call in self._inferences:
                 inference.begin(submission)
@@ -146,6 +155,18 @@ class OpenCalls:
             refusal = _refusal(error)
         if answered:
             self._answers.reply(call, value, refusal)
+
+
+def _make_copy(request: InferRequest, callers: Sequence[QueueTrace]) -> None:
+    """Make a request one for a shadow: of the lowest priority, and neither traffic nor an arrival of its model.
+
+    Each of its `callers` calls; the time that it waits is the first one's.
+    """
+    for caller in callers:
+        caller.calls = True
+    request.queue_trace = callers[0]
+    request.inputs = request.inputs  # Without its template, whose requests have the priority of others.
+    request.priority = SHADOW_PRIORITY
 
 
 def _refusal(error: Exception) -> ServingError:

@@ -11,7 +11,7 @@ from argosy_runtime.comparison.differences import OutputComparison
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal
 from argosy_runtime.execution.clock import Clock, Timer
 from argosy_runtime.execution.delegating import NOT_YET
-from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, QueueTrace, Submission
 from argosy_runtime.modelconfig.parameters.traffic import OutputTolerance
 from argosy_runtime.telemetry.shadow.statistics import Obstacle, ShadowStatistics
 from argosy_runtime.telemetry.statistics import reason_of
@@ -27,46 +27,77 @@ _PATIENCE_NS: Final = 30_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How answers are compared, and what that takes. `ended` is called with each copy that is over."""
+    """How answers are compared, and what that takes.
+
+    `answered` is called with each copy that the candidate has answered, `ended` with each that is over.
+    """
 
     answers: AnswerFormat
     tolerances: Mapping[str, OutputTolerance]
     work: ComparisonWork
     clock: Clock
+    answered: Callable[["MirroredRequest"], None]
     ended: Callable[["MirroredRequest"], None]
 
 
 class _Side:
-    """The answer of one version so far, with the times of its `first` and its last response, in nanoseconds."""
+    """The answer of one version so far, to a request that has `begun`. In nanoseconds how long its `first` and its last
+    response took, the time in queues left out.
+    """
 
-    __slots__ = ("answer", "ended", "error", "first")
+    __slots__ = ("answer", "begun", "ended", "error", "first", "trace")
 
-    def __init__(self, answers: AnswerFormat) -> None:
+    def __init__(self, answers: AnswerFormat, trace: QueueTrace, begun: int) -> None:
         self.answer: AnswerRecord = answers.begin()
+        self.begun = begun
+        self.trace = trace
         self.error: ServingError | None = None
         self.first: int | None = None
         self.ended: int | None = None
+
+    def note(self, response: InferResponse, now: int) -> None:
+        """Note when a response came, and its error."""
+        took = max(0, now - self.begun - self.trace.ns)
+        self.first = took if self.first is None else self.first
+        self.error = self.error or response.error
+        if response.final:
+            self.ended = took
 
 
 class MirroredRequest:
     """A request and its copy, of which `size` bytes are held. Nothing that fails here reaches the client.
 
-    `is_random`: its answer is drawn at random, so that it is not compared.
+    `trace` is the request's. `is_random`: its answer is drawn at random, so that it is not compared.
     """
 
     def __init__(
-        self, comparison: Comparison, copy: InferRequest, size: int, statistics: ShadowStatistics, is_random: bool
+        self,
+        comparison: Comparison,
+        trace: QueueTrace,
+        copy: InferRequest,
+        size: int,
+        statistics: ShadowStatistics,
+        is_random: bool,
     ) -> None:
+        self.copy = copy
+        self.has_timed_out = False
         self._comparison = comparison
-        self._copy = copy
         self._reserved = size
         self._statistics = statistics
-        self._stable, self._candidate = _Side(comparison.answers), _Side(comparison.answers)
-        self._obstacle = Obstacle.SAMPLED if is_random else None
         self._begun = comparison.clock.now()
+        self._stable = _Side(comparison.answers, trace, self._begun)
+        self._candidate = _Side(comparison.answers, copy.queue_trace or QueueTrace(), self._begun)
+        self._obstacle = Obstacle.SAMPLED if is_random else None
+        self._patience = 0
+        self._is_sent = False
         self._submission: Submission = NOT_YET
         self._timer: Timer | None = None
         self._over = False
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the candidate has answered."""
+        return self._candidate.ended is not None
 
     def before(self, deliver: Deliver) -> Deliver:
         """Return what takes the stable version's responses: it notes each, delivers it, and only then goes on."""
@@ -86,12 +117,16 @@ class MirroredRequest:
         """Submit the copy to the candidate."""
         if self._over:
             return
+        self._is_sent = True
+        self._candidate.begun = self._comparison.clock.now()
+        if self._patience:
+            self._limit()
         try:
-            submission = submit(self._copy, self._receive)
+            submission = submit(self.copy, self._receive)
         except ServingError as error:
             self._receive(InferResponse(error=error))
         except Exception as bug:
-            _log.exception("a copy of request '%s' cannot be submitted", self._copy.id)
+            _log.exception("a copy of request '%s' cannot be submitted", self.copy.id)
             self._receive(InferResponse(error=internal(str(bug))))
         else:
             self._follow(submission)
@@ -102,6 +137,16 @@ class MirroredRequest:
             submission.cancel()
         else:
             self._submission = submission
+
+    def give_up(self, why: Obstacle | None) -> None:
+        """End without sending the copy, unless it was sent. None: the candidate does not answer those before it."""
+        if self._over or self._is_sent:
+            return
+        if why is None:
+            self._fail(FailureReason.TIMEOUT, "earlier copies are not answered")
+        else:
+            self._statistics.skipped(why)
+        self.withdraw()
 
     def cancel(self) -> None:
         """Withdraw the copy."""
@@ -120,14 +165,11 @@ class MirroredRequest:
         self._guarded(partial(self._take, self._candidate, response))
         if is_final:
             self._guarded(self._compare_if_complete)
+            self._guarded(partial(self._comparison.answered, self))
 
     def _take(self, side: _Side, response: InferResponse) -> None:
         """Note a response of one side, and hold its outputs."""
-        now = self._comparison.clock.now()
-        side.first = now if side.first is None else side.first
-        side.error = side.error or response.error
-        if response.final:
-            side.ended = now
+        side.note(response, self._comparison.clock.now())
         if response.error is None and self._obstacle is None:
             size = side.answer.add(response)
             if self._comparison.work.reserve(size):
@@ -147,14 +189,23 @@ class MirroredRequest:
         elif self._candidate.ended is not None:
             self._compare_if_complete()
         else:
-            now = self._comparison.clock.now()
-            until = now + _PATIENCE * (now - self._begun) + _PATIENCE_NS
-            self._timer = self._comparison.clock.call_at(until, partial(self._guarded, self._time_out))
+            self._patience = _PATIENCE * (self._comparison.clock.now() - self._begun) + _PATIENCE_NS
+            if self._is_sent:
+                self._limit()
+
+    def _limit(self) -> None:
+        """Begin the time that the candidate has from now on, the stable version having ended."""
+        clock = self._comparison.clock
+        self._timer = clock.call_at(clock.now() + self._patience, partial(self._guarded, self._time_out))
 
     def _time_out(self) -> None:
+        trace = self._candidate.trace
         if self._stable.error is not None:
             self._statistics.uncompared(Obstacle.STABLE_FAILED)
+        elif trace.waiting or trace.calls:
+            self._statistics.uncompared(Obstacle.BUSY)  # It waits for other models, behind their requests.
         else:
+            self.has_timed_out = True
             self._fail(FailureReason.TIMEOUT, "it was not answered in time")
         self.withdraw()
 
@@ -182,8 +233,8 @@ class MirroredRequest:
         if not count & (count - 1):
             _log.warning(
                 "model '%s': the copy of request '%s' failed (%d so far): %s",
-                self._copy.model_name,
-                self._copy.id,
+                self.copy.model_name,
+                self.copy.id,
                 count,
                 message,
             )
@@ -191,7 +242,7 @@ class MirroredRequest:
     def _count_stable_failure(self, error: ServingError, other: ServingError | None) -> None:
         """Count a request that the stable version failed: the same kind of error from both is the same answer."""
         if other is not None and other.kind is error.kind:
-            self._statistics.compared([], self._copy.id)
+            self._statistics.compared([], self.copy.id)
         else:
             self._statistics.uncompared(Obstacle.STABLE_FAILED)
 
@@ -204,7 +255,7 @@ class MirroredRequest:
             (statistics.candidate_first, candidate.first),
         ):
             if time is not None:
-                histogram.add(time - self._begun)
+                histogram.add(time)
 
     def _compare(self) -> None:
         stable, candidate = self._stable.answer, self._candidate.answer
@@ -215,10 +266,10 @@ class MirroredRequest:
         if self._over:
             return
         if isinstance(result, Exception):
-            _log.error("the answers to request '%s' cannot be compared", self._copy.id, exc_info=result)
+            _log.error("the answers to request '%s' cannot be compared", self.copy.id, exc_info=result)
             self._statistics.uncompared(Obstacle.ERROR)
         else:
-            examples = self._statistics.compared(result, self._copy.id)
+            examples = self._statistics.compared(result, self.copy.id)
             if examples:
                 self._log_example(examples)
         self._end()
@@ -227,9 +278,9 @@ class MirroredRequest:
         details = [f"output '{one.output}': {one.difference.detail}" for one in examples if one.difference is not None]
         _log.warning(
             "model '%s': two versions answer request '%s' (%s) differently: %s",
-            self._copy.model_name,
-            self._copy.id,
-            description(self._copy),
+            self.copy.model_name,
+            self.copy.id,
+            description(self.copy),
             "; ".join(details),
         )
 
@@ -240,7 +291,7 @@ class MirroredRequest:
         try:
             step()
         except Exception:
-            _log.exception("the answers to request '%s' cannot be compared", self._copy.id)
+            _log.exception("the answers to request '%s' cannot be compared", self.copy.id)
             if not self._over:
                 self._statistics.uncompared(Obstacle.ERROR)
                 self.withdraw()
@@ -249,6 +300,7 @@ class MirroredRequest:
         if self._over:
             return
         self._over = True
+        self._statistics.calls += self._candidate.trace.calls
         if self._timer is not None:
             self._timer.cancel()
         self._comparison.work.release(self._reserved)

@@ -19,11 +19,11 @@ class ShadowedVersion:
         self.candidate = candidate
         self.version = stable.version
         self.decoupled = stable.decoupled
-        self._mirror = Mirror(shadow, stable.config, work, LoopClock())
+        self._mirror = Mirror(shadow, stable, candidate, work, LoopClock())
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """Start a request at the stable version, as its own `submit`."""
-        return self._mirror.submit(self.stable, self.candidate, request, deliver)
+        return self._mirror.submit(request, deliver)
 
     def close(self) -> None:
         """Withdraw the copies that are under way, and make no further ones."""

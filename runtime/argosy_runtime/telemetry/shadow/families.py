@@ -14,22 +14,22 @@ _MOST: Final = 1e30
 _DURATIONS: Final[Sequence[tuple[str, str, Callable[[ShadowStatistics], DurationHistogram]]]] = (
     (
         "argosy_shadow_stable_duration_seconds",
-        "From a request that both versions answered to the stable version's last response",
+        "Of requests that both versions answered, to the stable version's last response, without time in queues",
         lambda shadow: shadow.stable,
     ),
     (
         "argosy_shadow_candidate_duration_seconds",
-        "From a request that both versions answered to the candidate's last response",
+        "Of requests that both versions answered, to the candidate's last response, without time in queues",
         lambda shadow: shadow.candidate,
     ),
     (
         "argosy_shadow_stable_first_response_seconds",
-        "From a request that both versions answered to the stable version's first response",
+        "Of requests that both versions answered, to the stable version's first response, without time in queues",
         lambda shadow: shadow.stable_first,
     ),
     (
         "argosy_shadow_candidate_first_response_seconds",
-        "From a request that both versions answered to the candidate's first response",
+        "Of requests that both versions answered, to the candidate's first response, without time in queues",
         lambda shadow: shadow.candidate_first,
     ),
 )
@@ -48,14 +48,16 @@ def _requests(shadows: _Shadows) -> list[Family]:
     obstacles = Family(
         "argosy_shadow_uncompared_total", "Requests that were skipped, or not compared, by why", "counter"
     )
+    calls = Family("argosy_shadow_calls_total", "Copies whose models called other models", "counter")
     for model, shadow in shadows:
+        calls.add(model.labels, shadow.calls)
         for outcome, count in shadow.outcomes.items():
             outcomes.add({**model.labels, "outcome": outcome.value}, count)
         for reason, count in shadow.failures.items():
             failures.add({**model.labels, "reason": reason}, count)
         for obstacle, count in shadow.obstacles.items():
             obstacles.add({**model.labels, "reason": obstacle.value}, count)
-    return [outcomes, failures, obstacles]
+    return [outcomes, failures, obstacles, calls]
 
 
 def _durations(shadows: _Shadows) -> list[Family]:

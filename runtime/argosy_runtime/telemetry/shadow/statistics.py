@@ -38,9 +38,9 @@ class ShadowOutcome(StrEnum):
 class Obstacle(StrEnum):
     """Why a chosen request was skipped, or copied and not compared.
 
-    IN_FLIGHT: as many copies as may be are under way. BUSY: other requests wait. NOT_READY: the candidate cannot
-    answer. MEMORY: too much is held already. SAMPLED: its answer is drawn at random. STABLE_FAILED: the stable version
-    failed. ERROR: the server could not compare the answers, as its log says.
+    IN_FLIGHT: as many copies as may be are under way. BUSY: requests waited for an instance all the time. NOT_READY:
+    the candidate cannot answer. MEMORY: too much is held already. SAMPLED: its answer is drawn at random.
+    STABLE_FAILED: the stable version failed. ERROR: the server could not compare the answers, as its log says.
     """
 
     IN_FLIGHT = "IN_FLIGHT"
@@ -103,7 +103,8 @@ class ShadowStatistics:
 
     `stable` and `candidate`: durations of both sides of the same requests, in which both succeeded; `stable_first` and
     `candidate_first`: to their first responses. `positions`: of generated answers that differ, the characters or tokens
-    before the first difference. `declared`: the outputs of its configuration, which are counted from the start.
+    before the first difference. `calls`: copies whose models called others. `declared`: the outputs of its
+    configuration, which are counted from the start.
     """
 
     def __init__(self, declared: Iterable[str] = ()) -> None:
@@ -115,6 +116,7 @@ class ShadowStatistics:
         self.stable_first = DurationHistogram()
         self.candidate_first = DurationHistogram()
         self.positions = TokenHistogram()
+        self.calls = 0
         self.outputs: dict[str, OutputStatistics] = {name: OutputStatistics() for name in [*declared][:MOST_OUTPUTS]}
 
     def skipped(self, obstacle: Obstacle) -> None:

@@ -52,6 +52,7 @@ def test_what_a_server_counts_is_read_from_the_first_copy_on() -> None:
     shadow.canceled()
     shadow.stable.add(20_000_000)
     shadow.candidate.add(40_000_000)
+    shadow.calls = 2
     signals = server.read()
     assert signals is not None
     assert (signals.compared, signals.different, signals.answered, signals.failed) == (2, 1, 3, 2)
@@ -60,6 +61,7 @@ def test_what_a_server_counts_is_read_from_the_first_copy_on() -> None:
     assert {reason for reason, count in signals.obstacles.items() if count} == {"BUSY", "SAMPLED"}
     worst = ShadowExample('id with "quotes", commas} and {braces', "Value", 0.5)
     assert signals.outputs == {"Y": ShadowOutput(1, 0, 0, 0.5, (worst,)), "Z": ShadowOutput(0, 4, 3, None, ())}
+    assert signals.calls == 2
     assert (signals.stable.count, signals.candidate.histogram.total_s) == (1, 0.04)  # type: ignore[union-attr]
 
 

@@ -79,3 +79,28 @@ async def test_the_end_of_a_version_waits_for_nothing_that_is_mirrored():
     await closing
     assert (running.over, waiting.over, bench.made[0].stopped) == (True, True, True)
     assert bench.clock.now() == 0, "the grace is for requests of clients"
+
+
+async def test_copies_share_batches_with_copies_alone():
+    bench = await Bench(delay_ns=SECOND).start()
+    bench.ask("request")
+    for name in ("copy", "other copy"):
+        bench.ask(name, priority=SHADOW_PRIORITY)
+    await bench.clock.pass_time(SECOND - 1)
+    assert bench.made[0].ids() == [], "a batch of requests goes no sooner for a copy"
+    bench.ask("last")
+    await bench.clock.pass_time(1)
+    assert bench.made[0].ids() == [["request", "last"]]
+    bench.made[0].finish()
+    assert bench.made[0].ids() == [["copy", "other copy"]]
+
+
+async def test_copies_that_are_submitted_together_share_a_batch():
+    bench = await Bench().start()
+    for name in ("copy", "other copy"):
+        bench.ask(name, priority=SHADOW_PRIORITY)
+    bench.ask("request")
+    assert bench.made[0].ids() == [["request"]]
+    await bench.clock.pass_time(0)
+    bench.made[0].finish()
+    assert bench.made[0].ids() == [["copy", "other copy"]]

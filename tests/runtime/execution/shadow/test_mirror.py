@@ -1,7 +1,6 @@
 """Copies of requests at versions that a test has in its hand: what the client sees, and what is counted."""
 
 import logging
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -33,6 +32,7 @@ class _Version:
         self.config = text_format.Parse(CONFIG, ModelConfig())
         self.statistics = ModelStatistics()
         self.ready = True
+        self.instances: int | None = 100
         self.refusal: Exception | None = None
         self.requests: list[tuple[InferRequest, Deliver, Submitted]] = []
         self._order = order
@@ -55,7 +55,7 @@ class _Version:
         self.requests[at][1](InferResponse(error=error))
 
 
-class _Shadowed:
+class Shadowed:
     """A mirror between two versions, and a client."""
 
     def __init__(self, limit: int = 1 << 20, **shadow: object) -> None:
@@ -64,14 +64,14 @@ class _Shadowed:
         self.stable, self.candidate = _Version(1, self.order), _Version(2, self.order)
         self.work = ComparisonWork(limit)
         declared = Shadow(**{"version": 2, "share": FULL_SHARE, **shadow})  # type: ignore[arg-type]
-        self.mirror = Mirror(declared, self.stable.config, self.work, self.clock)
+        self.mirror = Mirror(declared, self.stable, self.candidate, self.work, self.clock)
         self.responses: list[InferResponse] = []
 
     def send(self, request_id: str = "r", value: float = 1.0, **fields: object) -> Submission:
         """Send a request as a client does."""
         inputs = {"X": Tensor("X", "FP32", np.full((1, 1), value, np.float32))}
         request = InferRequest("model", inputs, id=request_id, **fields)  # type: ignore[arg-type]
-        return self.mirror.submit(self.stable, self.candidate, request, self._deliver)
+        return self.mirror.submit(request, self._deliver)
 
     def _deliver(self, response: InferResponse) -> None:
         self.order.append("client got it")
@@ -94,7 +94,7 @@ class _Shadowed:
 
 
 async def test_the_client_gets_its_answer_before_the_copy_is_even_looked_at() -> None:
-    one = _Shadowed()
+    one = Shadowed()
     one.send()
     assert one.order == ["1 got r", "2 got r"]
     one.stable.answer()
@@ -107,7 +107,7 @@ async def test_the_client_gets_its_answer_before_the_copy_is_even_looked_at() ->
 
 
 async def test_a_copy_has_the_lowest_priority_no_timeout_and_the_same_tensors() -> None:
-    one = _Shadowed()
+    one = Shadowed()
     one.send(priority=3, timeout_us=5, requested_outputs=("Y",), parameters={"a": 1})
     original, copy = one.stable.requests[0][0], one.candidate.requests[0][0]
     assert (copy.is_shadow, copy.timeout_us) == (True, 0)
@@ -118,14 +118,14 @@ async def test_a_copy_has_the_lowest_priority_no_timeout_and_the_same_tensors() 
 
 
 async def test_requests_of_one_template_are_mirrored_by_one_template_and_their_bytes() -> None:
-    one = _Shadowed()
+    one = Shadowed()
     like = InferRequest("model", {"X": Tensor("X", "FP32", np.ones((1, 1), np.float32))})
     template = RequestTemplate(like)
     bodies = [np.full(1, value, np.float32).tobytes() for value in (1, 2)]
     for body in bodies:
         writable = memoryview(bytearray(body))
         request = template.request("", [writable])
-        one.mirror.submit(one.stable, one.candidate, request, one.responses.append)
+        one.mirror.submit(request, one.responses.append)
     assert [request.template for request, _, _ in one.stable.requests] == [template, template]
     mirrored = [request for request, _, _ in one.candidate.requests]
     assert mirrored[0].template is mirrored[1].template is not None
@@ -136,7 +136,7 @@ async def test_requests_of_one_template_are_mirrored_by_one_template_and_their_b
 async def test_a_request_without_an_id_has_a_copy_with_one_that_the_log_explains(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    one = _Shadowed()
+    one = Shadowed()
     with caplog.at_level(logging.WARNING, "argosy.shadow"):
         one.send("")
         one.stable.answer(1.0)
@@ -152,7 +152,7 @@ async def test_a_request_without_an_id_has_a_copy_with_one_that_the_log_explains
 
 
 async def test_the_worst_answers_are_the_examples() -> None:
-    one = _Shadowed(tolerances=(OutputTolerance("Y", absolute=0.5),), max_in_flight=100)
+    one = Shadowed(tolerances=(OutputTolerance("Y", absolute=0.5),), max_in_flight=100)
     for number in range(10):
         one.send(f"r{number}")
         one.stable.answer(0.0, at=number)
@@ -165,7 +165,7 @@ async def test_the_worst_answers_are_the_examples() -> None:
 
 
 async def test_an_id_that_is_used_again_has_one_example_the_worst() -> None:
-    one = _Shadowed()
+    one = Shadowed()
     for at, value in enumerate((2.0, 5.0, 3.0)):
         one.send("same")
         one.stable.answer(0.0, at=at)
@@ -185,7 +185,7 @@ async def test_an_id_that_is_used_again_has_one_example_the_worst() -> None:
     ],
 )
 async def test_failures_of_a_candidate_have_their_reason(error: ServingError, reason: str) -> None:
-    one = _Shadowed()
+    one = Shadowed()
     one.send()
     one.stable.answer()
     one.candidate.fail(error)
@@ -196,7 +196,7 @@ async def test_failures_of_a_candidate_have_their_reason(error: ServingError, re
 
 @pytest.mark.parametrize("refusal", [invalid("it takes no X"), RuntimeError("a bug")])
 async def test_a_candidate_that_refuses_a_copy_has_failed_and_the_client_knows_nothing(refusal: Exception) -> None:
-    one = _Shadowed()
+    one = Shadowed()
     one.candidate.refusal = refusal
     one.send()
     one.stable.answer()
@@ -206,7 +206,7 @@ async def test_a_candidate_that_refuses_a_copy_has_failed_and_the_client_knows_n
 
 
 async def test_a_candidate_that_hangs_is_left_and_its_slot_is_free() -> None:
-    one = _Shadowed(max_in_flight=1)
+    one = Shadowed(max_in_flight=1)
     one.send("a")
     one.stable.answer()
     one.send("b")
@@ -221,7 +221,7 @@ async def test_a_candidate_that_hangs_is_left_and_its_slot_is_free() -> None:
 
 
 async def test_a_slow_stable_version_gives_the_candidate_more_time() -> None:
-    one = _Shadowed()
+    one = Shadowed()
     one.send()
     await one.clock.pass_time(10 * SECOND)
     one.stable.answer()
@@ -231,7 +231,7 @@ async def test_a_slow_stable_version_gives_the_candidate_more_time() -> None:
 
 
 async def test_what_a_client_cancels_is_withdrawn() -> None:
-    one = _Shadowed()
+    one = Shadowed()
     one.send().cancel()
     assert one.stable.requests[0][2].calls == ["cancel"]
     one.stable.fail(cancelled())
@@ -241,7 +241,7 @@ async def test_what_a_client_cancels_is_withdrawn() -> None:
 
 
 async def test_the_end_of_the_shadow_withdraws_what_is_mirrored_and_no_request() -> None:
-    one = _Shadowed()
+    one = Shadowed()
     one.send("a")
     one.send("b")
     one.mirror.close()
@@ -254,7 +254,7 @@ async def test_the_end_of_the_shadow_withdraws_what_is_mirrored_and_no_request()
 
 
 async def test_a_request_that_the_stable_version_refuses_is_not_copied() -> None:
-    one = _Shadowed()
+    one = Shadowed()
     one.stable.refusal = invalid("wrong")
     with pytest.raises(ServingError, match="wrong"):
         one.send()
@@ -266,7 +266,7 @@ async def test_a_request_that_the_stable_version_refuses_is_not_copied() -> None
 async def test_where_the_stable_version_fails_only_the_same_error_is_an_answer(
     error: ServingError, outcome: str
 ) -> None:
-    one = _Shadowed()
+    one = Shadowed()
     one.send()
     one.stable.fail(error)
     if outcome == "equal":
@@ -277,13 +277,13 @@ async def test_where_the_stable_version_fails_only_the_same_error_is_an_answer(
 
 
 async def test_a_client_that_cannot_take_its_answer_leaves_the_comparison_alone() -> None:
-    one = _Shadowed()
+    one = Shadowed()
 
     def deliver(_response: InferResponse) -> None:
         raise ConnectionError("gone")
 
     request = InferRequest("model", {"X": Tensor("X", "FP32", np.ones((1, 1), np.float32))})
-    one.mirror.submit(one.stable, one.candidate, request, deliver)
+    one.mirror.submit(request, deliver)
     with pytest.raises(ConnectionError):
         one.stable.answer()
     one.candidate.answer()
@@ -291,20 +291,20 @@ async def test_a_client_that_cannot_take_its_answer_leaves_the_comparison_alone(
 
 
 async def test_a_front_end_that_changes_its_response_changes_nothing_of_the_comparison() -> None:
-    one = _Shadowed()
+    one = Shadowed()
 
     def deliver(response: InferResponse) -> None:
         response.outputs = []
 
     request = InferRequest("model", {"X": Tensor("X", "FP32", np.ones((1, 1), np.float32))})
-    one.mirror.submit(one.stable, one.candidate, request, deliver)
+    one.mirror.submit(request, deliver)
     one.stable.answer()
     one.candidate.answer()
     assert one.outcomes == {"equal": 1}
 
 
 async def test_streams_are_compared_response_by_response() -> None:
-    one = _Shadowed()
+    one = Shadowed()
     one.send()
     for value in (1.0, 2.0):
         one.candidate.answer(value, final=False)
@@ -318,7 +318,7 @@ async def test_streams_are_compared_response_by_response() -> None:
 
 
 async def test_more_responses_than_memory_allows_are_not_compared() -> None:
-    one = _Shadowed(limit=1000)
+    one = Shadowed(limit=1000)
     one.send("a")
     for _ in range(3):
         one.stable.answer(final=False)
@@ -331,7 +331,7 @@ async def test_more_responses_than_memory_allows_are_not_compared() -> None:
 
 
 async def test_strings_that_are_not_encoded_take_memory_too() -> None:
-    one = _Shadowed(limit=10_000)
+    one = Shadowed(limit=10_000)
     one.send()
     for version in (one.stable, one.candidate):
         strings = np.full(1000, b"text", np.object_)
@@ -340,38 +340,22 @@ async def test_strings_that_are_not_encoded_take_memory_too() -> None:
 
 
 async def test_a_request_that_is_too_large_is_skipped() -> None:
-    one = _Shadowed(limit=3)
+    one = Shadowed(limit=3)
     one.send()
     assert (one.outcomes, one.statistics.obstacles[Obstacle.MEMORY]) == ({"skipped": 1}, 1)
     assert one.is_over()
 
 
-def _busy_stable(one: _Shadowed) -> None:
-    one.stable.statistics.pending = 3
-
-
-def _busy_candidate(one: _Shadowed) -> None:
-    one.candidate.statistics.pending = 1
-
-
-def _unready(one: _Shadowed) -> None:
+async def test_nothing_is_copied_to_a_candidate_that_cannot_answer() -> None:
+    one = Shadowed()
     one.candidate.ready = False
-
-
-@pytest.mark.parametrize(
-    ("prepare", "obstacle"),
-    [(_busy_stable, Obstacle.BUSY), (_busy_candidate, Obstacle.BUSY), (_unready, Obstacle.NOT_READY)],
-)
-async def test_nothing_is_copied_while_others_wait(prepare: Callable[[_Shadowed], None], obstacle: Obstacle) -> None:
-    one = _Shadowed()
-    prepare(one)
     one.send()
     assert one.candidate.requests == []
-    assert (one.outcomes, one.statistics.obstacles[obstacle]) == ({"skipped": 1}, 1)
+    assert (one.outcomes, one.statistics.obstacles[Obstacle.NOT_READY]) == ({"skipped": 1}, 1)
 
 
 async def test_a_sequence_of_which_a_request_was_skipped_is_not_copied_any_more() -> None:
-    one = _Shadowed(max_in_flight=2)
+    one = Shadowed(max_in_flight=2)
     one.send("s1", sequence_id=7, sequence_start=True)
     one.stable.statistics.pending = 99
     one.send("s2", sequence_id=7)
@@ -387,7 +371,7 @@ async def test_a_sequence_of_which_a_request_was_skipped_is_not_copied_any_more(
 
 
 async def test_durations_of_both_sides_are_of_the_same_requests() -> None:
-    one = _Shadowed()
+    one = Shadowed()
     one.send()
     await one.clock.pass_time(SECOND)
     one.stable.answer()
@@ -401,7 +385,7 @@ async def test_durations_of_both_sides_are_of_the_same_requests() -> None:
 
 
 async def test_large_answers_are_compared_on_a_thread_and_hold_their_slot_until_then() -> None:
-    one = _Shadowed(limit=1 << 24)
+    one = Shadowed(limit=1 << 24)
     one.send()
     for version in (one.stable, one.candidate):
         outputs = [Tensor("Y", "FP32", np.full((1, 1 << 18), version.version, np.float32))]
@@ -415,12 +399,13 @@ async def test_large_answers_are_compared_on_a_thread_and_hold_their_slot_until_
 
 
 async def test_a_request_drawn_at_random_is_sent_and_not_compared() -> None:
-    one = _Shadowed()
+    one = Shadowed()
     config = text_format.Parse(
         """name: "model" parameters { key: "chat" value { string_value: '{"prompt": "X", "text": "Y"}' } }""",
         ModelConfig(),
     )
-    one.mirror = Mirror(Shadow(2, FULL_SHARE), config, one.work, one.clock)
+    one.stable.config = config
+    one.mirror = Mirror(Shadow(2, FULL_SHARE), one.stable, one.candidate, one.work, one.clock)
     one.send()
     one.stable.answer()
     one.candidate.answer(2.0)
@@ -428,7 +413,7 @@ async def test_a_request_drawn_at_random_is_sent_and_not_compared() -> None:
 
 
 async def test_every_chosen_request_has_exactly_one_outcome() -> None:
-    one = _Shadowed(share=FULL_SHARE // 4, max_in_flight=2)
+    one = Shadowed(share=FULL_SHARE // 4, max_in_flight=2)
     for number in range(40):
         one.send(f"r{number}")
         one.stable.answer(at=number)
@@ -444,7 +429,7 @@ async def test_a_request_that_cannot_be_copied_is_answered_and_keeps_no_memory(
     def fail(_self: ShadowRequests, _request: InferRequest) -> InferRequest:
         raise ValueError("not to be copied")
 
-    one = _Shadowed()
+    one = Shadowed()
     with monkeypatch.context() as failing, caplog.at_level(logging.CRITICAL, "argosy.shadow"):
         failing.setattr(ShadowRequests, "copy", fail)
         one.send()
