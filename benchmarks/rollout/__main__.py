@@ -1,5 +1,5 @@
-"""`python -m benchmarks.rollout [--parts proving releases drains] [--json]`: how surely and how soon rollouts tell
-versions apart, and what clients meet of bad ones, and of servers that end.
+"""`python -m benchmarks.rollout [--parts proving mirroring releases drains] [--json]`: how surely and how soon rollouts
+tell versions apart, what mirroring costs, and what clients meet of bad versions, and of servers that end.
 
 `proving`: Argosy's own state machine and analysis, by their defaults and with steps of 5, 25 and 50 percent, read two
 simulated versions each second: with a queue and real batching each, at low, middle and full load.
@@ -8,6 +8,12 @@ Keys: `requests_to_convict_over_sprt` is the candidate's requests until a versio
 those that Wald's test needs on average if it looks after each request; `false_rollbacks_per_1000`: the same version
 against itself; `missed_bad_per_1000`: versions with 1 % errors that are promoted; `missed_slow_per_1000`: versions
 three times slower. Each is at the load where it is worst; `cells` has all of them.
+
+`mirroring`: the server's own dispatchers and mirror in virtual time, with both versions on one device that executes one
+batch at a time, and 10 % of the requests mirrored. `mirroring_mean_over_without` and `mirroring_p99_over_without` are
+the latencies of the stable version's clients over those of the same requests without mirroring, at 80 % of what the
+device can answer; `mirrored_share` is how many of the chosen requests are mirrored, and `shadow_verdict_s` the seconds
+until a candidate without failures is cleared. `mirroring_cells` has other loads, too.
 
 `releases`: `argosy up` releases good versions under an open-loop load (`failed_requests`, and `late_requests`, which
 reach the former version half a second after the end), and versions that fail half of their requests. `back_p99_s` is
@@ -29,13 +35,13 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any
 
-from . import proving, releasing
+from . import mirroring, proving, releasing
 from .draining import scenarios
 
 CHUNK = 10
-TABLES = ("cells", "drain_scenarios")
+TABLES = ("cells", "mirroring_cells", "drain_scenarios")
 """Results with a line for each of their parts."""
-PARTS = ("proving", "releases", "drains")
+PARTS = ("proving", "mirroring", "releases", "drains")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "proving" in options.parts:
         with ProcessPoolExecutor(options.workers) as pool:
             result |= proving.measured(options.runs, partial(pool.map, chunksize=CHUNK))
+    if "mirroring" in options.parts:
+        result |= asyncio.run(mirroring.measured(options.seconds))
     if "releases" in options.parts:
         result |= asyncio.run(releasing.measured(options.bumps, options.bad_bumps))
     if "drains" in options.parts:
@@ -75,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--bad-bumps", type=_positive, default=20, help="Bad versions to release. Default: 20.")
     parser.add_argument("--drains", type=_positive, default=100, help="Servers to end. Default: 100.")
     parser.add_argument("--runs", type=_positive, default=1000, help=words)
+    parser.add_argument("--seconds", type=_positive, default=600, help="Virtual seconds of mirroring. Default: 600.")
     parser.add_argument("--workers", type=_positive, default=2, help="Processes. Default: 2.")
     parser.add_argument("--json", action="store_true", help="Print JSON.")
     return parser

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.rollout.__main__ import main
+from benchmarks.rollout.mirroring import LOADS as LOADS_OF_DEVICE
+from benchmarks.rollout.mirroring import ROWS, Mirroring, cell
 from benchmarks.rollout.proving import BAD, CANDIDATES, CURVE, LOADS, Trial, slower
 from benchmarks.rollout.releasing import Answers, Release
 from benchmarks.rollout.rollouts import fewest
@@ -68,8 +70,29 @@ async def test_a_phase_and_its_version_are_read_from_one_status(monkeypatch: pyt
     assert next(read, None) is None
 
 
+@pytest.mark.parametrize("rows", ROWS.values())
+async def test_a_busy_model_is_mirrored_and_its_clients_hardly_wait(rows: int) -> None:
+    """The same requests on the same device in virtual time: the figures depend on the code alone."""
+    busy = await cell(rows, LOADS_OF_DEVICE["busy"], 60.0)
+    assert busy["verdict_s"] < 120
+    assert 1 <= busy["mean_ratio"] < 1.2
+    overloaded = await cell(rows, 1.5, 20.0)
+    assert overloaded["mirrored_share"] < 0.1
+    assert overloaded["mean_ratio"] < 1.1
+
+
+async def test_requests_that_are_not_mirrored_are_answered_alike() -> None:
+    trials = [Mirroring(1, share, seed=3) for share in (0.0, 1e-6)]
+    for trial in trials:
+        await trial.run(80.0, 10.0)
+    assert trials[0].latencies == trials[1].latencies
+    assert len(trials[0].latencies) == 800
+    assert trials[0].compared == 0
+
+
 def test_the_figures_are_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--parts", "proving", "--runs", "1", "--json"]) == 0
+    assert main(["--parts", "proving", "mirroring", "--runs", "1", "--seconds", "5", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
+    assert result["shadow_verdict_s"] == max(result["mirroring_cells"][f"{kind} busy"]["verdict_s"] for kind in ROWS)
     assert result["false_rollbacks_per_1000"] == result["missed_bad_per_1000"] == 0
     assert set(result["cells"]) == {f"{kind} {load}" for kind in CANDIDATES for load in LOADS}

@@ -19,13 +19,31 @@ _ENOUGH = 20_000
 
 
 @dataclass(frozen=True, slots=True)
+class Baselines:
+    """What a revision did `earlier`, and its latencies at the traffic that it had."""
+
+    earlier: VersionSignals = _NOTHING
+    baselines: tuple[Baseline, ...] = ()
+
+    def with_signals(self, signals: VersionSignals) -> "Baselines":
+        """Return these with what it did since."""
+        return Baselines(self.earlier + signals, self.joined(signals))
+
+    def joined(self, signals: VersionSignals) -> tuple[Baseline, ...]:
+        """Return the latencies with the latest."""
+        one = baseline(signals)
+        return (*self.baselines, one)[-MOST_BASELINES:] if one is not None else self.baselines
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """The evidence of one analysis, by its name (`RolloutState.analysis`; empty while nothing is proven).
 
     What the versions `stable` and `candidate` counted since it began; `earlier`: what the stable one did before, and
     its `baselines` at other traffic. `shadow`: of the requests that were mirrored to the candidate in this rollout,
     which count as its requests. `restored`: requests and failures of the candidate that a status has of an operator
-    before this one.
+    before this one. `proven`: what the candidate did with traffic in earlier steps, which it is compared by once it is
+    the stable one.
     """
 
     analysis: str = ""
@@ -37,6 +55,7 @@ class Evidence:
     baselines: tuple[Baseline, ...] = ()
     shadow: ShadowSignals | None = None
     restored: VersionSignals = _NOTHING
+    proven: Baselines = Baselines()
 
     def add(self, versions: Mapping[int, VersionSignals]) -> "Evidence":
         """Return the evidence with what the versions counted since the reading before."""
@@ -59,16 +78,23 @@ class Evidence:
         if (self.analysis, self.stable, self.candidate) == (state.analysis, stable, candidate):
             return self
         if self.stable is None or self.stable != stable:
-            return Evidence(state.analysis, stable, candidate)
+            proven = self._proven() if stable is not None and stable == self.candidate else Baselines()
+            return Evidence(state.analysis, stable, candidate, earlier=proven.earlier, baselines=proven.baselines)
         goes_on = _rollout(self.analysis) == _rollout(state.analysis)
         shadow = self.shadow if goes_on else None
         begun = self._begun(self.earlier + self.of_stable)
-        return replace(begun, analysis=state.analysis, candidate=candidate, shadow=shadow)
+        proven = self._proven() if candidate == self.candidate else Baselines()
+        return replace(begun, analysis=state.analysis, candidate=candidate, shadow=shadow, proven=proven)
+
+    def _proven(self) -> "Baselines":
+        """Return what the candidate did with traffic until now. Mirrored requests tell nothing of its latencies."""
+        if self.of_candidate.shadow is not None or not self.of_candidate.requests:
+            return self.proven
+        return self.proven.with_signals(self.of_candidate)
 
     def _begun(self, earlier: VersionSignals) -> "Evidence":
         """Return new evidence, of which this is a baseline. `earlier`: what it remembers of the stable version."""
-        one = baseline(self.of_stable)
-        baselines = (*self.baselines, one)[-MOST_BASELINES:] if one is not None else self.baselines
+        baselines = Baselines(earlier, self.baselines).joined(self.of_stable)
         return replace(
             self,
             of_stable=VersionSignals(),

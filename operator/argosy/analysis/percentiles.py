@@ -20,7 +20,6 @@ from argosy.autoscaling.metrics.version_counts import VersionSignals
 from argosy.rollout.verdict import Measurement, Outcome
 
 SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-QUEUE_SHARE: Final = "queueShare"
 _EQUAL: Final = 1.5
 """Traffic is equal where neither has more than that many times the other's."""
 _FEWEST_READINGS: Final = 5
@@ -33,18 +32,22 @@ _TEST = "sequential probability ratio test of the share above it, confidence {:.
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The latency of the stable revision at some traffic: requests a second of a server."""
+    """The latency of the stable revision at some traffic: requests a second of a server. `queue_share`: the part of it
+    in which they wait for an instance; None where it is not measured.
+    """
 
     rate: float
     latency: Durations
     queue_delay_s: float = 0.0
+    queue_share: float | None = None
 
 
 def baseline(version: VersionSignals) -> Baseline | None:
     """Return the baseline that a version's signals are; None without requests."""
     if version.latency is None or not version.seconds:
         return None
-    return Baseline(version.requests / version.seconds, version.latency, version.queue_delay_s)
+    rate = version.requests / version.seconds
+    return Baseline(rate, version.latency, version.queue_delay_s, _queue_share(version))
 
 
 def comparable(rate: float, baselines: Iterable[Baseline]) -> Baseline | None:
@@ -87,7 +90,8 @@ def percentile(
     decided, why, progress = _decide(share, limit, confidence, own, reference)
     if decided is Outcome.FAILED and present is not None and reference is not present:
         decided, why = _at_present(share, limit, own, present)
-    message = f"{_text(value)}, {_text(stable)} of the stable revision at {_traffic(own, reference)} traffic{why}"
+    traffic, waits = _traffic(own, reference), _waits(own, reference)
+    message = f"{_text(value)}, {_text(stable)} of the stable revision at {traffic} traffic{waits}{why}"
     return Measurement(name, value, text, samples, test, decided, stable, message, progress)
 
 
@@ -158,17 +162,15 @@ def _independent(latency: Durations, index: int) -> tuple[float, float]:
     return latency.above(index) / effect, latency.count / effect
 
 
-def queue_share(candidate: VersionSignals, stable: VersionSignals) -> Measurement | None:
-    """Return the share of the latency that requests waited for an instance. It is reported, and decides nothing."""
-    shares = [_waiting(version) for version in (candidate, stable)]
-    if shares[0] is None:
-        return None
-    message = "reported only: the one with more traffic waits longer"
-    return Measurement(QUEUE_SHARE, shares[0], stable=shares[1], samples=round(candidate.requests), message=message)
+def _waits(own: Baseline, reference: Baseline) -> str:
+    """Return how much of the latencies is time in a queue, which shows where one that is slower has it from."""
+    if own.queue_share is None or reference.queue_share is None:
+        return ""
+    return f" ({own.queue_share:.0%} of it in the queue, {reference.queue_share:.0%} there)"
 
 
-def _waiting(version: VersionSignals) -> float | None:
+def _queue_share(version: VersionSignals) -> float | None:
     latency, queue = version.latency, version.queue
     if latency is None or queue is None or not latency.histogram.total_s:
         return None
-    return queue.histogram.total_s / latency.histogram.total_s
+    return min(1.0, queue.histogram.total_s / latency.histogram.total_s)

@@ -1,8 +1,9 @@
 """One reading of a pool: the evidence on each of its candidates grows, and verdicts follow."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from argosy.analysis.errors import ERROR_RATE
 from argosy.analysis.evidence import Evidence, restored
@@ -10,12 +11,18 @@ from argosy.analysis.queries import QueryResults, query_key
 from argosy.analysis.verdicts import verdict
 from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery, LatencyRatios
 from argosy.api.model.rollout.shadow import Shadow
+from argosy.api.model.rollout.steps import StickyKey
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.rollout.state import Phase, RolloutState
 from argosy.rollout.verdict import Measurement, Outcome, Verdict
 
 REPORT_AGAIN = timedelta(seconds=10)
 """How long a reported verdict stays while only its numbers change: each report is a write of a status."""
+
+STICKY_KEY: Final = "stickyKey"
+_FEWEST_ROUTED: Final = 100
+"""Requests from which on it is said."""
+_MOST_LACKING: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +31,8 @@ class Subject:
 
     `least`: the requests that its present step needs. `error`: why its queries are not all known.
     `shadow`: how mirrored requests are judged, while requests are mirrored. `has_histograms`: whether its servers
-    measure durations in histograms; those of NVIDIA's server do not, so that durations are not compared.
+    measure durations in histograms; those of NVIDIA's server do not, so that durations are not compared. `sticky`: the
+    keys of its requests.
     """
 
     name: str
@@ -35,6 +43,7 @@ class Subject:
     error: str = ""
     shadow: Shadow | None = None
     has_histograms: bool = True
+    sticky: tuple[StickyKey, ...] = ()
 
     @property
     def measurable(self) -> Analysis:
@@ -104,9 +113,20 @@ def judged(
     results = _results(subject, signals) if since is not None and now - since >= warm_up else None
     error, missing, shadow = signals.error, subject.error, subject.shadow
     latest = verdict(subject.measurable, evidence, subject.queries, results, error, missing, shadow)
+    latest = _with_keys(latest, sticky_key(subject.sticky, evidence))
     if _is_due(before, latest, subject.least, now):
         return MemberAnalysis(evidence, latest, now, since), latest
     return MemberAnalysis(evidence, before.verdict, before.reported_at, since), latest
+
+
+def _with_keys(latest: Verdict, keys: Measurement | None) -> Verdict:
+    """Return the verdict with how many requests have a key to stay by, and in its message if most have none."""
+    if keys is None:
+        return latest
+    message = latest.message
+    if is_lacked(keys.value):
+        message = "; ".join(filter(None, (message, f"{keys.name}: {keys.message}")))
+    return replace(latest, message=message, measurements=(*latest.measurements, keys))
 
 
 def _proven_since(state: RolloutState, before: MemberAnalysis, now: datetime) -> datetime | None:
@@ -143,3 +163,25 @@ def _says(reported: Verdict) -> tuple[Outcome, str, str, tuple[tuple[str, Outcom
 def _requests(reported: Verdict | None) -> int:
     measurements: Iterable[Measurement] = reported.measurements if reported is not None else ()
     return next((measurement.samples for measurement in measurements if measurement.name == ERROR_RATE), 0)
+
+
+def sticky_key(keys: Sequence[StickyKey], evidence: Evidence) -> Measurement | None:
+    """Return the share of the requests that lack all keys; None without keys, or while requests are few.
+
+    A request without a key is divided like others, so a key that most requests lack keeps nearly nothing together. It
+    says nothing of the candidate, and decides nothing.
+    """
+    routed = evidence.of_stable.routed + evidence.of_candidate.routed
+    if not keys or routed < _FEWEST_ROUTED:
+        return None
+    lacking = evidence.of_stable.by_weight + evidence.of_candidate.by_weight
+    named = ", ".join(f"header {key.header}" if key.header else f"parameter {key.parameter}" for key in keys)
+    message = f"{lacking:.0f} of {routed:.0f} requests have no {named}, and do not stay with one version"
+    return Measurement(
+        STICKY_KEY, lacking / routed, f"<= {_MOST_LACKING:.0%}", round(routed), "reported only", None, None, message
+    )
+
+
+def is_lacked(share: float | None) -> bool:
+    """Return whether most requests lack the keys, by the measurement's value."""
+    return (share or 0.0) > _MOST_LACKING

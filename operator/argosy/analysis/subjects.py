@@ -58,6 +58,7 @@ def subject(
         missing_template(analysis, templates),
         rollout.shadow if rollout is not None and state.phase is Phase.SHADOWING else None,
         has_histograms,
+        rollout.sticky if rollout is not None else (),
     )
 
 

@@ -1,12 +1,13 @@
 """The verdict on a candidate: every measurement of its analysis, and what they say together."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from argosy.analysis.errors import confidence, error_rate
 from argosy.analysis.evidence import Evidence
 from argosy.analysis.immediate import immediate_failures
 from argosy.analysis.limits import DurationLimit
-from argosy.analysis.percentiles import SHARES, baseline, percentile, queue_share
+from argosy.analysis.percentiles import SHARES, baseline, percentile
 from argosy.analysis.queries import QueryResults, query_measurements
 from argosy.analysis.service_time import service_time
 from argosy.analysis.shadow.mirrored import answers, paired, without_verdict
@@ -36,23 +37,26 @@ def verdict(
     `shadow`: how mirrored requests are judged, while requests are mirrored.
     """
     dry_run = {query.name for query in queries if query.dry_run}
-    measured = list(_measured(analysis, evidence, shadow))
+    every = list(_measured(analysis, evidence, shadow))
+    measured = [one for one in every if one.name not in analysis.dry_run]
+    reported = [replace(one, test=f"{one.test}, dry run") for one in every if one.name in analysis.dry_run]
     queried = list(query_measurements(queries, results)) if results is not None else []
     if missing:
         measured.append(Measurement(TEMPLATE, outcome=Outcome.ERROR, message=missing))
     deciding = [*measured, *(measurement for measurement in queried if measurement.name not in dry_run)]
     outcome = together(deciding)
-    if outcome is Outcome.SUCCESSFUL and queries and results is None:
+    has_requests = evidence.counts.requests > 0
+    if outcome is Outcome.SUCCESSFUL and (not has_requests or (queries and results is None)):
         outcome = Outcome.INCONCLUSIVE
     decisive = [measurement for measurement in deciding if measurement.outcome is outcome]
     reason = "" if outcome is Outcome.SUCCESSFUL else _reason(decisive, {query.name for query in queries})
-    if outcome is not Outcome.FAILED and not evidence.counts.requests:
+    if outcome is not Outcome.FAILED and not has_requests:
         reason = NO_EVIDENCE
     message = "; ".join(f"{measurement.name}: {measurement.message}" for measurement in decisive)
     if error and outcome in (Outcome.INCONCLUSIVE, Outcome.ERROR):
         message = f"{message}; {error}" if message else error
     mirrored = to_status(evidence.shadow) if evidence.shadow is not None else None
-    return Verdict(outcome, evidence.analysis, reason, message, (*measured, *queried), mirrored)
+    return Verdict(outcome, evidence.analysis, reason, message, (*measured, *reported, *queried), mirrored)
 
 
 def _measured(analysis: Analysis, evidence: Evidence, shadow: Shadow | None) -> Iterator[Measurement]:
@@ -60,13 +64,13 @@ def _measured(analysis: Analysis, evidence: Evidence, shadow: Shadow | None) -> 
     candidate, stable, sure = evidence.of_candidate, evidence.of_stable, confidence(analysis)
     yield from immediate_failures(candidate, stable)
     yield error_rate(analysis, candidate, stable, evidence.restored)
-    if (silent := unanswered(analysis, candidate, stable)) is not None:
+    if (silent := unanswered(analysis, candidate, stable, evidence.earlier)) is not None:
         yield silent
     if shadow is not None:
         yield from answers(shadow, evidence.shadow or ShadowSignals(), sure)
-    copies_call = shadow is not None and evidence.shadow is not None and evidence.shadow.calls > 0
+    waits_for_others = shadow is not None and evidence.shadow is not None and evidence.shadow.calls > 0
     for measurement in _durations(analysis, evidence, is_mirrored=shadow is not None):
-        yield without_verdict(measurement) if copies_call else measurement
+        yield without_verdict(measurement) if waits_for_others else measurement
 
 
 def _durations(analysis: Analysis, evidence: Evidence, is_mirrored: bool) -> Iterator[Measurement]:
@@ -81,9 +85,6 @@ def _durations(analysis: Analysis, evidence: Evidence, is_mirrored: bool) -> Ite
         if limit is not None:
             allowed = DurationLimit(limit, tolerance_s)
             yield percentile(name, allowed, sure, candidate, baselines, None if mirrored else present)
-    share = queue_share(candidate, stable)
-    if share is not None:
-        yield share
 
 
 def together(measurements: Iterable[Measurement]) -> Outcome:

@@ -22,6 +22,7 @@ from argosy.autoscaling.metrics.names import (
     PerShadow,
     PerSize,
     PerVariant,
+    Routed,
 )
 from argosy.autoscaling.metrics.signals import GpuSignals
 from argosy.autoscaling.metrics.windows import Exposed, ModelKey, ModelSeries
@@ -29,6 +30,7 @@ from argosy.autoscaling.metrics.windows import Exposed, ModelKey, ModelSeries
 LABELS: Mapping[str, tuple[str, ...]] = {
     "argosy_request_failures_total": ("reason",),
     "nv_inference_request_failure": ("reason",),
+    "argosy_version_requests_total": ("by",),
     "nv_trt_llm_request_metrics": ("request_type",),
     "nv_trt_llm_kv_cache_block_metrics": ("kv_cache_block_type",),
     LATENCY_SUMMARY: ("quantile",),
@@ -48,7 +50,7 @@ _MOST_DIGITS = 18
 """Digits of a version, which is an integer of 64 bits."""
 _SECONDS = {"_us": 1e-6, "_ms": 1e-3}
 """Units that names end with."""
-_METRICS = (*Counter, *Failure, *Gauge, *PerVariant, *PerSize)
+_METRICS = (*Counter, *Routed, *Failure, *Gauge, *PerVariant, *PerSize)
 BUCKETS = frozenset(f"{source}_bucket" for histogram in HistogramName for source in histogram.value)
 SAMPLE_NAMES = BUCKETS.union(
     (bucket.replace("_bucket", "_sum") for bucket in BUCKETS),

@@ -11,7 +11,7 @@ from argosy_runtime.backends.engines.commands import Command, not_taken
 from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.messages import InferRequest, InferResponse, QueueTrace
 
-_NO_COPIES: Final[list[QueueTrace]] = []
+_NOT_MIRRORED: Final[list[QueueTrace]] = []
 
 
 class RunListener(Protocol):
@@ -41,19 +41,19 @@ class RunListener(Protocol):
 class Run:
     """One batch at an instance, and its requests without a last response, out of `count`.
 
-    `copies`: the traces of those that are copies for a shadow, which share no batch with others.
+    `mirrored`: the traces of those that are copies for a shadow, which share no batch with others.
     """
 
-    __slots__ = ("_open", "busy", "copies", "count", "freed", "id", "instance", "listener")
+    __slots__ = ("_open", "busy", "count", "freed", "id", "instance", "listener", "mirrored")
 
     def __init__(
-        self, run_id: int, instance: "Instance", listener: RunListener, count: int, copies: list[QueueTrace]
+        self, run_id: int, instance: "Instance", listener: RunListener, count: int, mirrored: list[QueueTrace]
     ) -> None:
         self.id = run_id
         self.instance = instance
         self.listener = listener
         self.count = count
-        self.copies = copies
+        self.mirrored = mirrored
         self.busy = True
         self.freed = False
         self._open: set[int] | None = None
@@ -95,7 +95,7 @@ class Instance(ABC):
         self.on_cpu = on_cpu
         self._runs: dict[int, Run] = {}
         self._ids = count()
-        self._copies: list[QueueTrace] = []
+        self._mirrored: list[QueueTrace] = []
         self._loss: ServingError | None = None
         self._idle: asyncio.Future[None] | None = None
 
@@ -137,18 +137,18 @@ class Instance(ABC):
         self._note_idle()
         return self._idle
 
-    def copies(self) -> Sequence[QueueTrace]:
+    def mirrored(self) -> Sequence[QueueTrace]:
         """Return the traces of the copies for a shadow that the model works on, or did last; none if it works on
         requests of clients, too.
         """
-        traces = self._copies
+        traces = self._mirrored
         if len(self._runs) < 2:
             return traces
         together: list[QueueTrace] = []
         for run in self._runs.values():
-            if not run.copies:
-                return _NO_COPIES
-            together += run.copies
+            if not run.mirrored:
+                return _NOT_MIRRORED
+            together += run.mirrored
         return together
 
     def _note_idle(self) -> None:
@@ -157,9 +157,9 @@ class Instance(ABC):
 
     def run(self, requests: Sequence[InferRequest], listener: RunListener) -> Run:
         """Start a batch. After the instance was lost, the batch is answered with the reason."""
-        copies = _NO_COPIES if not requests[0].is_shadow else _traces(requests)
-        run = Run(next(self._ids), self, listener, len(requests), copies)
-        self._copies = copies
+        mirrored = _NOT_MIRRORED if not requests[0].is_shadow else _traces(requests)
+        run = Run(next(self._ids), self, listener, len(requests), mirrored)
+        self._mirrored = mirrored
         self._runs[run.id] = run
         if self._loss is not None:
             self._fail_all(self._loss)
@@ -245,5 +245,5 @@ class Instance(ABC):
             self._note_idle()
 
 
-def _traces(copies: Sequence[InferRequest]) -> list[QueueTrace]:
-    return [copy.queue_trace for copy in copies if copy.queue_trace is not None]
+def _traces(requests: Sequence[InferRequest]) -> list[QueueTrace]:
+    return [request.queue_trace for request in requests if request.queue_trace is not None]

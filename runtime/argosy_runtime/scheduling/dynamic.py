@@ -154,12 +154,12 @@ class DynamicBatcher:
             return 1, 0
         size = count = best = oldest = 0
         key = None
-        of_copies = False
+        is_shadow = False
         for queued in self._queue.front():
             if count == 0:
                 key, oldest = queued.key, queued.arrived
-                of_copies = queued.priority == SHADOW_LEVEL
-            elif queued.priority == SHADOW_LEVEL and not of_copies:
+                is_shadow = queued.priority == SHADOW_LEVEL
+            elif queued.priority == SHADOW_LEVEL and not is_shadow:
                 break
             elif queued.key != key or size + queued.size > self._most:
                 return count, 0

@@ -143,13 +143,13 @@ def test_latencies_are_compared_on_the_same_requests() -> None:
     assert result.reason == "P99"
 
 
-def test_durations_of_copies_that_wait_for_other_models_decide_nothing() -> None:
+def test_durations_of_mirrored_requests_that_wait_for_other_models_decide_nothing() -> None:
     slow = mirrored(equal=2000, slower=5.0)
     assert slow.shadow is not None
     result = judged(replace(slow, shadow=replace(slow.shadow, calls=3.0)))
     p99 = measurement(result, "p99")
     assert (p99.outcome, result.outcome) == (None, Outcome.SUCCESSFUL)
-    assert "not judged: copies call other models" in p99.message
+    assert "not judged: mirrored requests call other models" in p99.message
 
 
 def test_where_every_answer_is_drawn_at_random_errors_decide() -> None:

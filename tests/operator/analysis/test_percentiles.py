@@ -1,11 +1,13 @@
 """Percentiles at equal traffic: by the share of requests above the limit, however they come together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.operator.analysis.versions import durations, total
 
 from argosy.analysis.limits import DurationLimit
-from argosy.analysis.percentiles import Baseline, baseline, comparable, percentile, queue_share
+from argosy.analysis.percentiles import Baseline, baseline, comparable, percentile
 from argosy.autoscaling.metrics.version_counts import VersionSignals
 from argosy.rollout.verdict import Measurement, Outcome
 
@@ -119,9 +121,11 @@ def test_the_baseline_of_the_most_similar_traffic_is_taken() -> None:
     assert comparable(8.0, [Baseline(8.0, latency)]) is None
 
 
-def test_the_share_of_the_queue_is_reported_only() -> None:
-    latency, queue = durations(np.full(10, 0.04)), durations(np.full(10, 0.01))
-    share = queue_share(VersionSignals(1.0, 10, latency=latency, queue=queue), VersionSignals())
-    assert share is not None
-    assert (share.value, share.outcome) == (pytest.approx(0.25), None)
-    assert queue_share(VersionSignals(1.0, 10), VersionSignals()) is None
+def test_the_shares_of_the_queue_are_in_the_message() -> None:
+    slow, stable = read(1, 50, 4.0), read(2, 50)
+    queued = replace(slow, queue=durations(np.full(2000, 0.05)))
+    assert "in the queue" not in measure(queued, stable).message
+    both = measure(queued, replace(stable, queue=durations(np.full(2000, 0.002))))
+    assert both.outcome is Outcome.FAILED
+    assert "at equal traffic (6" in both.message
+    assert "% of it in the queue, 10% there)" in both.message

@@ -1,5 +1,8 @@
 """Requests that are canceled or time out convict a candidate only where the stable version has fewer of them."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import numpy as np
 import pytest
 from tests.operator.analysis.versions import answered, total
@@ -10,9 +13,11 @@ from argosy.analysis.verdicts import verdict
 from argosy.api.model.rollout.analysis import Analysis
 from argosy.autoscaling.metrics.names import Failure
 from argosy.autoscaling.metrics.version_counts import VersionSignals
+from argosy.rollout.state import Phase, Revision, RolloutState
 from argosy.rollout.verdict import Measurement, Outcome
 
 ANALYSIS = Analysis()
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 def gone(requests: int, number: int, reason: Failure = Failure.CANCELED) -> VersionSignals:
@@ -62,11 +67,33 @@ def test_more_than_of_the_stable_version_convict() -> None:
 
 def test_what_cannot_be_compared_decides_nothing() -> None:
     hangs = total(*[gone(10, 10)] * 10)
-    alone = measured(hangs, VersionSignals())
-    assert (alone.outcome, alone.name) == (None, UNANSWERED)
-    assert "no requests at the same time" in alone.message
     assert measured(hangs, total(*[gone(10, 10)] * 10)).outcome is None
     assert unanswered(ANALYSIS, answered(10).as_reading(), hangs) is None
+
+
+def switched(before: VersionSignals, after: VersionSignals) -> Measurement:
+    """Return the measurement once the stable version was unloaded for the candidate, as under Recreate."""
+    at_rest = RolloutState(Phase.STABLE, NOW, stable=Revision("one", 1), number=3)
+    stepping = replace(at_rest, phase=Phase.STEPPING, candidate=Revision("two", 2))
+    evidence = Evidence().follow(at_rest).add({1: before}).follow(stepping).add({2: after})
+    result = verdict(ANALYSIS, evidence)
+    return next(one for one in result.measurements if one.name == UNANSWERED)
+
+
+def test_a_candidate_that_hangs_alone_is_compared_with_the_stable_version_before_it() -> None:
+    before = total(*[gone(100, 2)] * 20)
+    hangs = switched(before, total(*[gone(10, 10)] * 10))
+    assert (hangs.outcome, hangs.stable) == (Outcome.FAILED, 0.02)
+    assert hangs.message == "100 of 100 requests were canceled or timed out, 40 of 2000 of the stable revision, before"
+    assert switched(before, clients(1, 0.02, 50)).outcome is None
+    assert switched(before, clients(2, 0.10, 50)).outcome is Outcome.FAILED
+
+
+def test_without_any_stable_version_nearly_all_are_too_many() -> None:
+    hangs = switched(VersionSignals(), total(*[gone(10, 10)] * 10))
+    assert (hangs.outcome, hangs.stable) == (Outcome.FAILED, None)
+    assert "an unknown share of the stable revision, so that nearly all are too many" in hangs.message
+    assert switched(VersionSignals(), clients(3, 0.45, 50)).outcome is None
 
 
 def test_a_client_that_ends_with_all_of_its_requests_counts_as_one() -> None:

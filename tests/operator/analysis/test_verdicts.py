@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from tests.operator.analysis.versions import answered, total
 
 from argosy.analysis.evidence import Evidence, restored
-from argosy.analysis.pool_analysis import REPORT_AGAIN, MemberAnalysis, Subject, analyzed, begun
+from argosy.analysis.pool_analysis import REPORT_AGAIN, STICKY_KEY, MemberAnalysis, Subject, analyzed, begun
 from argosy.analysis.queries import QueryResults, missing_template, queries_of
 from argosy.analysis.verdicts import NO_EVIDENCE, verdict
 from argosy.api.model.rollout.analysis import Analysis, AnalysisTemplate
+from argosy.api.model.rollout.steps import StickyKey
 from argosy.autoscaling.metrics.names import Failure
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.autoscaling.metrics.version_counts import VersionSignals
@@ -280,6 +281,50 @@ def test_the_candidates_share_of_the_traffic_is_measured():
     memory = analyzed({"id": MEMBER}, PoolSignals(versions={"model": versions}), {}, NOW)
     assert memory["id"].traffic == pytest.approx(0.05)
     assert analyzed({"id": MEMBER}, PoolSignals(), {}, NOW)["id"].traffic is None
+
+
+def sticky(by_weight: float, routed: float) -> Verdict:
+    """Return the verdict on a member whose requests stay by a header, of which so many lack it."""
+    keyed = replace(MEMBER, sticky=(StickyKey(header="x-user"),))
+    versions = {1: replace(answered(95), routed=routed, by_weight=by_weight), 2: answered(5)}
+    result = analyzed({"id": keyed}, PoolSignals(versions={"model": versions}), {}, NOW)["id"].verdict
+    assert result is not None
+    return result
+
+
+def test_keys_that_most_requests_lack_are_in_the_verdict_and_decide_nothing():
+    says = "180 of 200 requests have no header x-user, and do not stay with one version"
+    lacking, rare = sticky(180.0, 200.0), sticky(20.0, 200.0)
+    assert lacking.message.endswith(f"; stickyKey: {says}")
+    assert (lacking.measurements[-1].name, lacking.measurements[-1].value) == (STICKY_KEY, 0.9)
+    assert (rare.measurements[-1].value, STICKY_KEY in rare.message) == (0.1, False)
+    assert lacking.outcome is rare.outcome
+    assert STICKY_KEY not in {one.name for one in sticky(99.0, 99.0).measurements}
+
+
+HANGS = total(*[VersionSignals(1.0, failures={Failure.CANCELED: 10.0}).as_reading()] * 10)
+
+
+@pytest.mark.parametrize(("name", "candidate"), [("errorRate", answered(100, 3)), ("unanswered", HANGS)])
+def test_a_dry_run_reports_and_decides_nothing(name: str, candidate: VersionSignals):
+    stable = total(*[answered(100).as_reading()] * 10)
+    assert judged(candidate, stable).outcome is Outcome.FAILED
+    result = judged(candidate, stable, Analysis.model_validate({"dryRun": [name]}))
+    (reported,) = [one for one in result.measurements if one.name == name]
+    assert reported.outcome is Outcome.FAILED
+    assert reported.test.endswith(", dry run")
+    assert result.outcome is not Outcome.FAILED
+    assert name not in result.message
+
+
+def test_a_verdict_without_requests_is_inconclusive_though_all_is_a_dry_run():
+    reported = ["errorRate", "unanswered", "serviceTime", "p99"]
+    analysis = Analysis.model_validate({"dryRun": reported})
+    result = verdict(analysis, BEGUN)
+    assert (result.outcome, result.reason) == (Outcome.INCONCLUSIVE, NO_EVIDENCE)
+    assert verdict(analysis, BEGUN.add({2: answered(1)})).outcome is Outcome.SUCCESSFUL
+    lost = BEGUN.add({2: replace(answered(1), instances_lost=1.0)})
+    assert verdict(analysis, lost).outcome is Outcome.FAILED, "no dry run of what ends a rollout at once"
 
 
 def test_a_baseline_that_is_old_begins_again_and_the_last_one_is_still_there():

@@ -3,13 +3,14 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from argosy.analysis.pool_analysis import STICKY_KEY
 from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus
 from argosy.controller.events.rollouts import rollout_events
 from argosy.rollout.machine import advance
 from argosy.rollout.state import Phase, Revision, RolloutInputs, RolloutState
 from argosy.rollout.statuses import to_status
-from argosy.rollout.verdict import Outcome, Verdict
+from argosy.rollout.verdict import Measurement, Outcome, Verdict
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ONE, TWO = Revision("one", 1), Revision("two", 2)
@@ -59,6 +60,20 @@ def test_what_is_taken_back_or_waits_is_reported_with_why() -> None:
     minutes = [replace(READY, now=NOW + timedelta(minutes=minute)) for minute in range(0, 40, 2)]
     ((reason, message),) = history(stepping, *minutes)
     assert (reason, "promote it by hand, undo it, or wait" in message) == ("RolloutInconclusive", True)
+
+
+def test_keys_that_most_requests_lack_are_reported_once_in_a_rollout() -> None:
+    def proven(number: int, *measurements: Measurement) -> InferenceModelStatus:
+        state = replace(SERVING, phase=Phase.STEPPING, candidate=TWO, number=number)
+        return status(replace(state, verdict=Verdict(Outcome.INCONCLUSIVE, state.analysis, measurements=measurements)))
+
+    missing = Measurement(STICKY_KEY, 0.9, samples=1000, message="900 of 1000 requests have no header x-user")
+    present = replace(missing, value=0.1)
+    (event,) = rollout_events(proven(1, present), proven(1, missing))
+    assert (event.reason, event.message) == ("StickyKeyMissing", "900 of 1000 requests have no header x-user")
+    assert list(rollout_events(proven(1, missing), proven(1, replace(missing, value=0.8)))) == []
+    assert "StickyKeyMissing" in [one.reason for one in rollout_events(proven(1, missing), proven(2, missing))]
+    assert list(rollout_events(proven(1), proven(1, present))) == []
 
 
 def test_what_has_no_rollout_has_no_events_of_one() -> None:

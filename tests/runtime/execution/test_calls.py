@@ -41,7 +41,7 @@ class Model:
         self.full: OpenCalls | None = None
         self.traces: list[QueueTrace] = []
 
-    def copies(self) -> list[QueueTrace]:
+    def mirrored(self) -> list[QueueTrace]:
         return self.traces
 
     def respond(self, call: int, response: InferResponse) -> None:
@@ -62,7 +62,7 @@ def calls(server: FakeServer) -> OpenCalls:
     return OpenCalls(server, Model())
 
 
-def test_what_a_model_calls_while_it_works_on_copies_is_a_copy_too(server: FakeServer) -> None:
+def test_what_a_model_calls_for_a_copy_is_a_copy_too(server: FakeServer) -> None:
     model = Model()
     calls = OpenCalls(server, model)
     calls.infer(1, ask(), True)

@@ -53,11 +53,11 @@ def paired(candidate: VersionSignals) -> tuple[Baseline, ...]:
 
 
 def without_verdict(measurement: Measurement) -> Measurement:
-    """Return a measurement of a duration that decides nothing, since copies wait for the models that they call."""
+    """Return a measurement of durations that decides nothing: mirrored requests wait for models that they call."""
     if measurement.outcome is None:
         return measurement
-    message = f"{measurement.message}; not judged: copies call other models, and wait there behind all requests"
-    return replace(measurement, outcome=None, message=message)
+    why = "mirrored requests call other models, and wait there behind all others"
+    return replace(measurement, outcome=None, message=f"{measurement.message}; not judged: {why}")
 
 
 def answers(shadow: Shadow, signals: ShadowSignals, confidence: float) -> Iterator[Measurement]:

@@ -34,7 +34,14 @@ class Counter(Enum):
     MODEL_ERRORS = ("argosy_model_errors_total",)
     INSTANCES_LOST = ("argosy_instances_lost_total",)
     FAILED_LOADS = ("argosy_model_load_failure_count",)
-    ROUTED = ("argosy_version_requests_total",)
+
+
+class Routed(Enum):
+    """Counters of the requests without a version that a version was sent, by what decided."""
+
+    BY_WEIGHT = ("argosy_version_requests_total{weight}",)
+    BY_KEY = ("argosy_version_requests_total{key}",)
+    BY_SEQUENCE = ("argosy_version_requests_total{sequence}",)
 
 
 class Failure(Enum):

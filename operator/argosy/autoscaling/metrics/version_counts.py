@@ -64,7 +64,8 @@ class VersionSignals:
     reason. `instances_lost` while they served, and `failed_loads`. The `latency` of requests that succeeded, and its
     part in the `queue`; None where there is none. `executions` by the largest size of their batches;
     `queue_delay_s`: the longest time that a batch waits for more requests. `routed`: requests without a version that it
-    was sent. `shadow`: of requests that were mirrored to it, which are none of the others; None if there are none.
+    was sent, of which `by_weight` those whose version neither a key nor a sequence decided. `shadow`: of requests that
+    were mirrored to it, which are none of the others; None if there are none.
     `failed_squares`: the sum over `readings` with requests of the squared number of failed ones by all. `unanswered`:
     requests that were canceled or timed out, of all.
     """
@@ -84,6 +85,7 @@ class VersionSignals:
     failed_squares: float = 0.0
     readings: int = 0
     unanswered: UnansweredRequests = field(default_factory=UnansweredRequests)
+    by_weight: float = 0.0
 
     @property
     def failed(self) -> float:
@@ -135,4 +137,5 @@ class VersionSignals:
             self.failed_squares + other.failed_squares,
             self.readings + other.readings,
             self.unanswered + other.unanswered,
+            self.by_weight + other.by_weight,
         )

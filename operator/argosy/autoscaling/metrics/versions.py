@@ -13,7 +13,7 @@ from operator import sub
 from typing import Final
 
 from .histograms import Histogram
-from .names import Counter, Failure, Gauge, HistogramName, PerSize
+from .names import Counter, Failure, Gauge, HistogramName, PerSize, Routed
 from .shadows import shadow_signals
 from .version_counts import Executions, VersionSignals
 from .windows import Exposed, ModelKey, ModelSeries, ServerWindow
@@ -96,13 +96,14 @@ def _immediate(step: VersionSignals) -> VersionSignals:
         instances_lost=step.instances_lost,
         failed_loads=step.failed_loads,
         routed=step.routed,
+        by_weight=step.by_weight,
     )
 
 
 def _step(then: ModelSeries, now: ModelSeries, seconds: float) -> VersionSignals:
     """Return the increases between two readings of a version that did not restart in between."""
 
-    def grown(counter: Counter | Failure) -> float:
+    def grown(counter: Counter | Routed | Failure) -> float:
         increase = now.value(counter) - then.value(counter)
         return increase if isfinite(increase) else 0.0
 
@@ -121,7 +122,8 @@ def _step(then: ModelSeries, now: ModelSeries, seconds: float) -> VersionSignals
         latency=now.durations_since(then, HistogramName.LATENCY),
         queue=now.durations_since(then, HistogramName.QUEUE),
         queue_delay_s=now.value(Gauge.QUEUE_DELAY, 0.0),
-        routed=grown(Counter.ROUTED),
+        routed=sum(grown(by) for by in Routed),
+        by_weight=grown(Routed.BY_WEIGHT),
         shadow=shadow_signals(then, now),
     )
 

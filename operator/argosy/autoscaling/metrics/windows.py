@@ -12,7 +12,7 @@ from math import inf, nan
 
 from .durations import Durations
 from .histograms import Histogram
-from .names import Counter, Failure, Gauge, HistogramName
+from .names import Counter, Failure, Gauge, HistogramName, Routed
 from .signals import GpuSignals
 
 ModelKey = tuple[str, int]
@@ -23,7 +23,7 @@ GAP_S = 300.0
 """Longest time between two readings of one window, since beyond it the clock may have jumped."""
 READING_STALE_S = 60.0
 """Age after which a reading is stale, or three intervals between readings, if that is longer."""
-_COUNTERS = tuple(source for counter in (*Counter, *Failure) for source in counter.value)
+_COUNTERS = tuple(source for counter in (*Counter, *Routed, *Failure) for source in counter.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ModelSeries:
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     span_s: float = 0.0
 
-    def value(self, metric: Counter | Failure | Gauge, default: float = nan) -> float:
+    def value(self, metric: Counter | Routed | Failure | Gauge, default: float = nan) -> float:
         """Return the value of the first source that is there."""
         return next((self.values[source] for source in metric.value if source in self.values), default)
 

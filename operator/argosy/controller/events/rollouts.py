@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from argosy.api.rolloutstatus import RolloutRecord, RolloutStatus, revision_in_words
+from argosy.analysis.pool_analysis import STICKY_KEY, is_lacked
+from argosy.api.rolloutstatus import MeasurementStatus, RolloutRecord, RolloutStatus, revision_in_words
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ResourceStatus
 from argosy.api.values.quantity import format_percent
 from argosy.controller.events.announcements import NORMAL, WARNING, Announcement
@@ -32,6 +33,9 @@ def rollout_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterat
             type_, reason = _REASONS[record.outcome]
             yield Announcement(type_, reason, _ended(record), f"{record.revision}/{record.time}")
     yield from _entered(former, present)
+    keys = _lacking(present)
+    if keys is not None and (_lacking(former) is None or present.number != former.number):
+        yield Announcement(WARNING, "StickyKeyMissing", keys.message, str(present.number))
     if present.waiting != former.waiting and present.waiting in _WAITING:
         type_, reason = _WAITING[present.waiting]
         yield Announcement(type_, reason, f"{_candidate(present)}: {present.message}", _step(present))
@@ -54,6 +58,12 @@ def _entered(former: RolloutStatus, present: RolloutStatus) -> Iterator[Announce
     elif present.phase == Phase.STEPPING:
         message = f"step {present.step} of {present.steps}: {_candidate(present)} gets {share} of requests"
         yield Announcement(NORMAL, "RolloutStep", message, _step(present))
+
+
+def _lacking(rollout: RolloutStatus) -> MeasurementStatus | None:
+    """Return the measurement of the keys in spec.rollout.sticky if most requests have none of them."""
+    measurements = rollout.analysis.measurements if rollout.analysis is not None else ()
+    return next((one for one in measurements if one.name == STICKY_KEY and is_lacked(one.value)), None)
 
 
 def _step(rollout: RolloutStatus) -> str:

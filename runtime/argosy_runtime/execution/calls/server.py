@@ -39,7 +39,7 @@ class Answers(Protocol):
     def reply(self, call: int, value: Value, error: ServingError | None) -> None:
         """Take the result of any other call, or the refusal of an inference."""
 
-    def copies(self) -> Sequence[QueueTrace]:
+    def mirrored(self) -> Sequence[QueueTrace]:
         """Return the traces of the copies for a shadow that the model works on; none if it has requests of clients."""
 
 
@@ -52,7 +52,7 @@ class _Discard:
     def reply(self, call: int, value: Value, error: ServingError | None) -> None:
         """Drop the result."""
 
-    def copies(self) -> Sequence[QueueTrace]:
+    def mirrored(self) -> Sequence[QueueTrace]:
         """Return none: its calls are over."""
         return ()
 
@@ -80,8 +80,8 @@ class OpenCalls:
         inference = self._inferences[call] = _Inference(call, self._deliver)
         inference.blocked = self._blocked
         try:
-            if copies := self._answers.copies():
-                _make_copy(request, copies)
+            if mirrored := self._answers.mirrored():
+                _make_copy(request, mirrored)
             submission = self._calls.infer(request, decoupled, inference.deliver)
             if call in self._inferences:
                 inference.begin(submission)

@@ -13,8 +13,9 @@ from argosy_runtime.telemetry.shadow.statistics import Obstacle, ShadowStatistic
 
 from .comparing import ComparisonWork
 from .mirrored import Comparison, MirroredRequest
-from .queue import ShadowedVersion, ShadowQueue
+from .queue import ShadowQueue
 from .requests import ShadowRequests, size_of
+from .versions import ShadowedVersion
 
 _log: Final = logging.getLogger("argosy.shadow")
 

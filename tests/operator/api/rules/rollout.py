@@ -40,6 +40,27 @@ ROLLOUT: list[Case] = [
         "spec.rollout.analysis.errorRate.unacceptable",
         "must be more than acceptable (1%); found 0.9%",
     ),
+    (
+        {"rollout.analysis.dryRun": ["p95"], "rollout.analysis.latency": {"p99": 2}},
+        "spec.rollout.analysis.dryRun[0]",
+        "p95 is not measured; set latency.p95",
+    ),
+    (
+        {"rollout.analysis.dryRun": ["unanswered", "unanswered"]},
+        "spec.rollout.analysis.dryRun[1]",
+        "unanswered is already dryRun[0]",
+    ),
+    ({"rollout.analysis.dryRun": ["failedLoads"]}, "spec.rollout.analysis.dryRun[0]", "none of errorRate"),
+    (
+        {"rollout.analysis.dryRun": ["differentAnswers"], "rollout.shadow": ...},
+        "spec.rollout.analysis.dryRun[0]",
+        "set rollout.shadow or leave this out",
+    ),
+    (
+        {"rollout.analysis.dryRun": ["top1Agreement"], "rollout.shadow.tolerances": ...},
+        "spec.rollout.analysis.dryRun[0]",
+        "set it in shadow.tolerances",
+    ),
     ({"rollout.analysis.confidence": "50%"}, "spec.rollout.analysis.confidence", 'must be more than "50%"'),
     ({"rollout.analysis.confidence": "100%"}, "spec.rollout.analysis.confidence", 'less than "100%"'),
     ({"rollout.analysis.onInconclusive": "Wait"}, "spec.rollout.analysis.onInconclusive", "Hold, Rollback, Promote"),

@@ -32,11 +32,12 @@ def reading(at: float, answered: float, version: int = 2, failures: dict[str, fl
         "lost": "argosy_instances_lost_total",
         "loads": "argosy_model_load_failure_count",
         "delay": "argosy_max_queue_delay_seconds",
-        "routed": "argosy_version_requests_total",
     }
     labels = {"model": "m", "version": str(version)}
     samples = [Sample("nv_inference_request_success", labels, answered)]
+    by = {name: values.pop(name) for name in ("weight", "key", "sequence") if name in values}
     samples += [Sample(names[name], labels, value) for name, value in values.items()]
+    samples += [Sample("argosy_version_requests_total", labels | {"by": name}, value) for name, value in by.items()]
     reasons = (failures or {}).items()
     samples += [Sample("argosy_request_failures_total", labels | {"reason": name}, value) for name, value in reasons]
     return exposed(samples, at)
@@ -114,9 +115,9 @@ def test_the_version_fails_what_it_caused():
 def test_the_first_seconds_after_a_load_count_only_what_ends_a_rollout():
     source = Source(WARM_UP_S)
     source.read(Exposed(0.0))
-    source.read(reading(10, 0, failures={"BACKEND": 0, "OUT_OF_MEMORY": 0}, lost=0, routed=0))
-    early = source.read(reading(20, 5, failures={"BACKEND": 5, "OUT_OF_MEMORY": 1}, lost=2, routed=11))[2]
-    assert early == VersionSignals(failures={Failure.OUT_OF_MEMORY: 1}, instances_lost=2, routed=11)
+    source.read(reading(10, 0, failures={"BACKEND": 0, "OUT_OF_MEMORY": 0}, lost=0, weight=0, key=0))
+    early = source.read(reading(20, 5, failures={"BACKEND": 5, "OUT_OF_MEMORY": 1}, lost=2, weight=4, key=7))[2]
+    assert early == VersionSignals(failures={Failure.OUT_OF_MEMORY: 1}, instances_lost=2, routed=11, by_weight=4)
     assert source.read(reading(40, 6, failures={"BACKEND": 6, "OUT_OF_MEMORY": 1}, lost=2))[2].answered == 0
     assert source.read(reading(50, 8, failures={"BACKEND": 6, "OUT_OF_MEMORY": 1}, lost=2))[2].answered == 2
 

@@ -81,7 +81,7 @@ async def test_the_end_of_a_version_waits_for_nothing_that_is_mirrored():
     assert bench.clock.now() == 0, "the grace is for requests of clients"
 
 
-async def test_copies_share_batches_with_copies_alone():
+async def test_a_copy_shares_a_batch_with_no_request():
     bench = await Bench(delay_ns=SECOND).start()
     bench.ask("request")
     for name in ("copy", "other copy"):
@@ -95,7 +95,7 @@ async def test_copies_share_batches_with_copies_alone():
     assert bench.made[0].ids() == [["copy", "other copy"]]
 
 
-async def test_copies_that_are_submitted_together_share_a_batch():
+async def test_what_is_mirrored_together_shares_a_batch():
     bench = await Bench().start()
     for name in ("copy", "other copy"):
         bench.ask(name, priority=SHADOW_PRIORITY)

@@ -32,7 +32,7 @@ class _Version:
         self.config = text_format.Parse(CONFIG, ModelConfig())
         self.statistics = ModelStatistics()
         self.ready = True
-        self.instances: int | None = 100
+        self.instances: int | None = None
         self.refusal: Exception | None = None
         self.requests: list[tuple[InferRequest, Deliver, Submitted]] = []
         self._order = order
@@ -357,11 +357,8 @@ async def test_nothing_is_copied_to_a_candidate_that_cannot_answer() -> None:
 async def test_a_sequence_of_which_a_request_was_skipped_is_not_copied_any_more() -> None:
     one = Shadowed(max_in_flight=2)
     one.send("s1", sequence_id=7, sequence_start=True)
-    one.stable.statistics.pending = 99
     one.send("s2", sequence_id=7)
-    assert [request.id for request, _, _ in one.candidate.requests] == ["s1", "s2"], "it goes on under load"
     one.send("s3", sequence_id=7)
-    one.stable.statistics.pending = 0
     for at in (0, 1):
         one.stable.answer(at=at)
         one.candidate.answer(at=at)

@@ -11,7 +11,7 @@ def _mirrored(one: Shadowed) -> list[str]:
     return [request.id for request, _, _ in one.candidate.requests]
 
 
-def _one_instance_each() -> Shadowed:
+def _with_one_instance() -> Shadowed:
     one = Shadowed()
     one.stable.instances = one.candidate.instances = 1
     return one
@@ -23,7 +23,7 @@ def _busy(one: Shadowed) -> None:
 
 
 async def test_a_copy_waits_while_a_request_waits_for_an_instance_and_then_begins() -> None:
-    one = _one_instance_each()
+    one = _with_one_instance()
     _busy(one)
     one.send("a")
     one.stable.answer()
@@ -39,7 +39,7 @@ async def test_a_copy_waits_while_a_request_waits_for_an_instance_and_then_begin
     assert one.is_over()
 
 
-async def test_requests_that_are_not_copied_tell_that_none_waits_any_more() -> None:
+async def test_the_end_of_a_request_that_is_not_copied_is_noticed() -> None:
     one = Shadowed(share=500_000)
     one.stable.instances = 1
     one.send("a")
@@ -54,23 +54,46 @@ async def test_requests_that_are_not_copied_tell_that_none_waits_any_more() -> N
 
 
 async def test_requests_that_wait_for_their_batch_hold_no_copy_back() -> None:
-    one = _one_instance_each()
+    one = _with_one_instance()
     one.stable.statistics.pending = 1
     one.send("a")
     assert _mirrored(one) == ["a"]
 
 
 async def test_no_copy_waits_at_the_candidate() -> None:
-    one = _one_instance_each()
+    one = _with_one_instance()
     for name in "abc":
         one.send(name)
-    assert _mirrored(one) == ["a", "b"], "no more than a batch"
-    one.candidate.statistics.busy = 1
+    one.send("d")
+    assert _mirrored(one) == ["a"]
+    one.candidate.answer()
+    assert _mirrored(one) == ["a", "b", "c"], "the next ones share a batch"
     one.candidate.answer(at=1)
-    assert _mirrored(one) == ["a", "b"], "its instance is not free yet"
-    one.candidate.statistics.busy = 0
-    one.candidate.answer(at=0)
     assert _mirrored(one) == ["a", "b", "c"]
+    one.candidate.statistics.busy = 1
+    one.candidate.answer(at=2)
+    assert _mirrored(one) == ["a", "b", "c"], "its instance is not free yet"
+
+
+async def test_a_copy_is_followed_by_a_rest_of_four_times_its_duration_in_which_the_stable_version_is_idle() -> None:
+    one = _with_one_instance()
+    one.send("a")
+    one.stable.answer()
+    await one.clock.pass_time(SECOND // 10)
+    one.candidate.answer()
+    one.send("b")
+    one.stable.answer(at=1)
+    await one.clock.pass_time(SECOND // 5)
+    one.stable.statistics.instance_taken(one.clock.now())
+    await one.clock.pass_time(SECOND)
+    one.stable.statistics.instance_freed(one.clock.now())
+    await one.clock.pass_time(SECOND // 5 - 1)
+    assert _mirrored(one) == ["a"], "it was idle for less than 0.4 s"
+    await one.clock.pass_time(SECOND // 100)
+    assert _mirrored(one) == ["a", "b"]
+    one.send("c")
+    await one.clock.pass_time(SECOND)
+    assert _mirrored(one) == ["a", "b"], "no rest begins while a copy runs"
 
 
 async def test_a_candidate_without_instances_of_its_own_or_that_answers_later_takes_what_is_allowed() -> None:
@@ -87,7 +110,7 @@ async def test_a_candidate_without_instances_of_its_own_or_that_answers_later_ta
 
 
 async def test_a_copy_that_waits_for_ten_seconds_is_skipped() -> None:
-    one = _one_instance_each()
+    one = _with_one_instance()
     _busy(one)
     one.send("a")
     await one.clock.pass_time(9 * SECOND)
@@ -103,8 +126,8 @@ async def test_a_copy_that_waits_for_ten_seconds_is_skipped() -> None:
     assert _mirrored(one) == []
 
 
-async def test_copies_that_nothing_tells_of_the_end_of_the_wait_begin_when_it_is_over() -> None:
-    one = _one_instance_each()
+async def test_a_wait_whose_end_is_not_noticed_ends_at_its_timeout() -> None:
+    one = _with_one_instance()
     _busy(one)
     one.send("a")
     one.stable.statistics.pending = 0
@@ -113,7 +136,7 @@ async def test_copies_that_nothing_tells_of_the_end_of_the_wait_begin_when_it_is
 
 
 async def test_what_waits_for_a_candidate_that_hangs_has_failed() -> None:
-    one = _one_instance_each()
+    one = _with_one_instance()
     one.send("a")
     one.candidate.statistics.busy = 1
     one.stable.answer()
@@ -127,7 +150,7 @@ async def test_what_waits_for_a_candidate_that_hangs_has_failed() -> None:
 
 
 async def test_what_waits_for_a_candidate_that_answers_slowly_is_skipped() -> None:
-    one = _one_instance_each()
+    one = _with_one_instance()
     one.send("a")
     one.candidate.statistics.busy = 1
     one.send("b")
@@ -137,8 +160,8 @@ async def test_what_waits_for_a_candidate_that_answers_slowly_is_skipped() -> No
     assert (one.outcomes, one.statistics.obstacles[Obstacle.IN_FLIGHT]) == ({"skipped": 1}, 1)
 
 
-async def test_a_sequence_is_given_up_with_a_copy_that_waited_too_long() -> None:
-    one = _one_instance_each()
+async def test_a_sequence_ends_with_a_copy_that_waited_too_long() -> None:
+    one = _with_one_instance()
     _busy(one)
     one.send("s1", sequence_id=7, sequence_start=True)
     one.send("other")
@@ -151,7 +174,7 @@ async def test_a_sequence_is_given_up_with_a_copy_that_waited_too_long() -> None
 
 
 async def test_the_end_of_the_shadow_ends_the_wait() -> None:
-    one = _one_instance_each()
+    one = _with_one_instance()
     _busy(one)
     one.send("a")
     one.mirror.close()
@@ -162,7 +185,7 @@ async def test_the_end_of_the_shadow_ends_the_wait() -> None:
 
 
 async def test_durations_leave_out_the_time_in_queues_and_before_the_copy_began() -> None:
-    one = _one_instance_each()
+    one = _with_one_instance()
     _busy(one)
     one.send("a")
     request = one.stable.requests[0][0]

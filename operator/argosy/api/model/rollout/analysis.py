@@ -35,6 +35,19 @@ class OnInconclusive(StrEnum):
     PROMOTE = "Promote"
 
 
+class MeasurementName(StrEnum):
+    """A measurement that can be a dry run. Lost instances, exhausted memory and failed loads cannot."""
+
+    ERROR_RATE = "errorRate"
+    UNANSWERED = "unanswered"
+    SERVICE_TIME = "serviceTime"
+    P50 = "p50"
+    P95 = "p95"
+    P99 = "p99"
+    DIFFERENT_ANSWERS = "differentAnswers"
+    TOP1_AGREEMENT = "top1Agreement"
+
+
 def _rates_in_order(rates: "ErrorRates") -> Iterator[Fault]:
     if not rates.acceptable:
         yield Fault("must be more than 0%; no number of requests proves that none ever fails", ("acceptable",))
@@ -64,7 +77,8 @@ class ErrorRates(ApiModel):
 
 
 _RATIO = "The largest ratio of {of} to that of the stable revision, such as {example}. Default: {default}."
-_LIMITS = ("service_time", "p50", "p95", "p99")
+_TAILS = ("p50", "p95", "p99")
+_LIMITS = ("service_time", *_TAILS)
 
 
 def _some_limit(latency: "LatencyRatios") -> Iterator[Fault]:
@@ -202,6 +216,18 @@ class TemplateReference(ApiModel):
     )
 
 
+def _measured_and_once(analysis: "Analysis") -> Iterator[Fault]:
+    """Yield an error for each dry run of a duration without a limit, and of a measurement that is listed before."""
+    limits = {"serviceTime": analysis.latency.service_time} | {name: getattr(analysis.latency, name) for name in _TAILS}
+    for index, name in enumerate(analysis.dry_run):
+        if name in analysis.dry_run[:index]:
+            yield Fault(
+                f"{name} is already dryRun[{analysis.dry_run.index(name)}]; keep one of them", ("dryRun", index)
+            )
+        elif limits.get(name, 0) is None:
+            yield Fault(f"{name} is not measured; set latency.{name} or leave this out", ("dryRun", index))
+
+
 def _some_confidence(analysis: "Analysis") -> Iterator[Fault]:
     if not 500 < analysis.confidence < 1000:
         yield Fault('must be more than "50%" and less than "100%", such as "95%"', ("confidence",))
@@ -248,6 +274,13 @@ class Analysis(ApiModel):
         description="How long after a load measurements are left out, such as 30s. Default: 30s.",
         json_schema_extra={"default": "30s"},
     )
+    dry_run: tuple[MeasurementName, ...] = Field(
+        default=(),
+        max_length=len(MeasurementName),
+        description="Measurements that are only reported, and decide nothing, such as [serviceTime, p99]. Lost "
+        "instances, memory that ran out and failed loads always decide; queries have a dryRun of their own. Default: "
+        "none.",
+    )
     queries: Queries = Field(
         default=(),
         description="Further queries of the Prometheus in the pool's spec.monitoring. Default: none.",
@@ -259,4 +292,5 @@ class Analysis(ApiModel):
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(("queries",), lambda analysis: named_once(analysis.queries, "queries")),
         Rule(("confidence",), _some_confidence),
+        Rule(("dry_run", "latency"), _measured_and_once),
     )

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from argosy.api.model.rollout.analysis import Analysis
+from argosy.api.model.rollout.analysis import Analysis, MeasurementName
 from argosy.api.model.rollout.shadow import Shadow
 from argosy.api.model.rollout.steps import RolloutStep, StickyKey
 from argosy.api.values.base import ApiModel, Fault, Flag, Rule
@@ -49,6 +49,18 @@ def _within_the_timeout(rollout: "Rollout") -> Iterator[Fault]:
                 "analysis.timeout or shorten this",
                 path,
             )
+
+
+def _compared(rollout: "Rollout") -> Iterator[Fault]:
+    """Yield an error for each dry run of a comparison that is not made."""
+    shadow = rollout.shadow
+    by_rows = shadow is not None and any(one.top1_agreement is not None for one in shadow.tolerances)
+    for index, name in enumerate(rollout.analysis.dry_run):
+        path = ("analysis", "dryRun", index)
+        if name is MeasurementName.DIFFERENT_ANSWERS and shadow is None:
+            yield Fault(f"{name} is not measured; set rollout.shadow or leave this out", path)
+        elif name is MeasurementName.TOP1_AGREEMENT and not by_rows:
+            yield Fault(f"{name} is not measured; set it in shadow.tolerances or leave this out", path)
 
 
 def _unique_keys(rollout: "Rollout") -> Iterator[Fault]:
@@ -105,6 +117,7 @@ class Rollout(ApiModel):
         Rule(("steps",), _rising),
         Rule(("steps", "shadow", "analysis"), _within_the_timeout),
         Rule(("sticky",), _unique_keys),
+        Rule(("analysis", "shadow"), _compared),
     )
 
 
