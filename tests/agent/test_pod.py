@@ -249,7 +249,7 @@ def test_what_cannot_be_fetched_is_reported_and_the_rest_served(make_pod: MakePo
     assert report_of(state, "good", 1).state is LoadState.READY
     assert report_of(state, "wrong", 1).failure is FailureKind.DIGEST
     assert "its digest is sha256:" in report_of(state, "wrong", 1).reason
-    assert report_of(state, "absent", 1).failure is FailureKind.DOWNLOAD
+    assert report_of(state, "absent", 1).failure is FailureKind.FILES
     assert "404" in report_of(state, "absent", 1).reason
     pod.want(good, model("wrong", {1: VersionSource(wrong.uri)}))
     pod.until_ready("wrong", 1)

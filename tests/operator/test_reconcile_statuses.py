@@ -133,6 +133,7 @@ def test_the_url_stands_once_it_answers_and_stays(own_url: str) -> None:
     [
         (FailureKind.DOWNLOAD, "DownloadFailed"),
         (FailureKind.DIGEST, "DigestMismatch"),
+        (FailureKind.FILES, "DownloadFailed"),
         (FailureKind.LOAD, "LoadFailed"),
         (FailureKind.DEVICE, "DeviceError"),
         (None, "LoadFailed"),

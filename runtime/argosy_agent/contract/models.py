@@ -28,11 +28,13 @@ class LoadState(StrEnum):
 class FailureKind(StrEnum):
     """At which step a version failed: its files could not be had, were not those asked for, or did not load; or it
     loaded and ends again and again before it answers. DEVICE: the GPU, or the driver below it, does not work, be it in
-    a load or in executions. SERVER: the server gave no answer while it loaded this, for the first time in a row.
+    a load or in executions. FILES: the storage answers, and has none, or files of no use.
+    SERVER: the server gave no answer while it loaded this, for the first time in a row.
     """
 
     DOWNLOAD = "Download"
     DIGEST = "Digest"
+    FILES = "Files"
     LOAD = "Load"
     CRASH = "Crash"
     DEVICE = "Device"

@@ -16,6 +16,7 @@ from argosy_agent.folder.repository import RepositoryFolder
 from argosy_agent.folder.target import Target
 from argosy_agent.transfer.errors import (
     DigestMismatchError,
+    MissingError,
     StorageError,
     StorageStoppedError,
     TooLargeError,
@@ -130,15 +131,16 @@ class Agent:
 
     def _target(self, model: RenderedModel) -> Target | None:
         """Return a model with the keys of its files; None where they cannot be had, or are not known yet."""
-        keys: dict[int, str] = {}
+        keys, at = dict[int, str](), 0
         try:
             for version, source in model.versions.items():
+                at = version
                 key = self._key(model, version, source) if source.uri else ""
                 if key is None:
                     return None
                 keys[version] = key
         except StorageError as error:
-            self.ledger.without_files(model.name, str(error), self._clock())
+            self.ledger.without_files(model.name, at, str(error), _kind(error), self._clock())
             return None
         return Target(model, keys)
 
@@ -236,6 +238,8 @@ class Agent:
 def _kind(error: Exception) -> FailureKind:
     if isinstance(error, DigestMismatchError):
         return FailureKind.DIGEST
+    if isinstance(error, UnusableError | MissingError):
+        return FailureKind.FILES
     if isinstance(error, RefusedError) and error.faulty:
         return FailureKind.DEVICE
     if isinstance(error, UnreachableError):

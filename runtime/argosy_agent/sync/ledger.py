@@ -27,7 +27,8 @@ _OF_LOADS = (FailureKind.SERVER, FailureKind.LOAD)
 class Failure:
     """Why a target is not served, at which step it failed, and when it is tried again.
 
-    `alone`: the server ended while it loaded this, so it waits while another is loaded.
+    `alone`: the server ended while it loaded this, so it waits while another is loaded. `version`: the one whose files
+    are missing, 0 for any.
     """
 
     target: Target | None
@@ -36,6 +37,7 @@ class Failure:
     attempts: int
     retry_at: float
     alone: bool = False
+    version: int = 0
 
 
 class Ledger:
@@ -134,9 +136,9 @@ class Ledger:
         if target == self.targets.get(name):
             self.failures.pop(name, None)
 
-    def without_files(self, name: str, reason: str, now: float) -> None:
-        """Record that a model's files cannot be had; that is checked every round."""
-        self.failures[name] = Failure(None, reason, FailureKind.DOWNLOAD, 0, now)
+    def without_files(self, name: str, version: int, reason: str, kind: FailureKind, now: float) -> None:
+        """Record that the files of a model's version cannot be had; that is checked every round."""
+        self.failures[name] = Failure(None, reason, kind, 0, now, version=version)
 
     def dropped(self, name: str) -> None:
         """Forget a model that is no longer here."""
@@ -230,7 +232,7 @@ class Ledger:
                 crashes = self._crashes(model.name, version) and model.name not in self.doing
                 if (not ready and not crashes) or self._outdated(model, version):
                     former = ready and model.name in self.applied
-                    seen[model.name, version] = replace(self._instead(model), version=version, former=former)
+                    seen[model.name, version] = replace(self._instead(model, version), version=version, former=former)
         models = [*(target.model for target in self.applied.values()), *self.desired]
         declared = {model.name: model.declared_name for model in models}
         return tuple(
@@ -283,8 +285,11 @@ class Ledger:
             return True
         return any(self._is_stuck(step, users | {name}) for step in self._missing_steps(model))
 
-    def _instead(self, model: RenderedModel) -> LoadedModel:
-        """Return the reported state of a model that is not served as it should be, in place of the index's."""
+    def _instead(self, model: RenderedModel, version: int) -> LoadedModel:
+        """Return the reported state of a version that is not served as it should be, in place of the index's.
+
+        Where another version's files are missing, this one cannot be had either, and is not at fault.
+        """
         failure, doing = self.failures.get(model.name), self.doing.get(model.name)
         if doing is not None and not self.has_failed(model.name):
             return LoadedModel(model.name, 0, LoadState.LOADING, doing)
@@ -292,7 +297,8 @@ class Ledger:
             return LoadedModel(model.name, 0, LoadState.UNAVAILABLE, self.silent[model.name], FailureKind.DOWNLOAD)
         if failure is not None:
             attempts = failure.attempts if failure.kind is FailureKind.DEVICE else 0
-            return LoadedModel(model.name, 0, LoadState.UNAVAILABLE, failure.reason, failure.kind, attempts=attempts)
+            kind = failure.kind if failure.version in (0, version) else FailureKind.DOWNLOAD
+            return LoadedModel(model.name, 0, LoadState.UNAVAILABLE, failure.reason, kind, attempts=attempts)
         waits = self._missing_steps(model)
         return LoadedModel(model.name, 0, LoadState.LOADING, f"waiting for {', '.join(waits)}" if waits else "waiting")
 

@@ -3,6 +3,7 @@
 StorageError
 ├── UnusableError         the files are complete and cannot be used; a retry would fetch the same
 │   └── DigestMismatchError   they do not match the declared digest
+├── MissingError          the storage answers that nothing is there
 ├── TooLargeError         the download or the unpacked files do not fit; a retry would fetch everything again
 ├── FullError             the target has no free space
 ├── StorageStoppedError   `Storage.stop` was called
@@ -27,6 +28,10 @@ class UnusableError(StorageError):
 
 class DigestMismatchError(UnusableError):
     """The files do not match the declared digest. The message has both digests."""
+
+
+class MissingError(StorageError):
+    """The storage answers that nothing is there."""
 
 
 class TooLargeError(StorageError):

@@ -41,10 +41,36 @@ async def test_what_fails_is_reported_with_the_step_at_which_it_failed(bench: Be
     )
     assert {item.model: item.failure for item in bench.agent.ledger.loaded()} == {
         "digest": FailureKind.DIGEST,
-        "absent": FailureKind.DOWNLOAD,
+        "absent": FailureKind.FILES,
         "broken": FailureKind.LOAD,
         "good": None,
     }
+
+
+async def test_only_the_version_whose_files_are_missing_is_at_fault(bench: Bench) -> None:
+    absent = VersionSource((bench.root / "sources" / "nowhere").as_uri())
+    await bench.settle(bench.model("m", v1=absent, v2=bench.source("a", "two")))
+    failures = {item.version: item.failure for item in bench.agent.ledger.loaded()}
+    assert failures == {1: FailureKind.FILES, 2: FailureKind.DOWNLOAD}
+
+
+async def test_a_candidate_whose_files_are_missing_leaves_the_version_next_to_it_as_it_is(bench: Bench) -> None:
+    one = bench.source("a", "one")
+    await bench.settle(bench.model("m", v1=one))
+    absent = VersionSource((bench.root / "sources" / "nowhere").as_uri())
+    await bench.settle(bench.model("m", v1=one, v2=absent))
+    reported = {item.version: item for item in bench.agent.ledger.loaded()}
+    assert reported[2].failure is FailureKind.FILES
+    assert "correct spec.storageUri, or put the files there" in reported[2].reason
+    assert reported[1].answers
+    assert bench.fake.loaded == {"m": {1: "one"}}
+
+
+async def test_an_archive_that_is_none_is_the_fault_of_its_version(bench: Bench) -> None:
+    torn = bench.model("torn", v1=bench.source("b", "no archive"))
+    (bench.root / "sources" / "b" / "weights").rename(bench.root / "sources" / "b" / "weights.zip")
+    await bench.settle(torn)
+    assert [item.failure for item in bench.agent.ledger.loaded()] == [FailureKind.FILES]
 
 
 async def test_a_disk_that_is_full_counts_as_a_failed_download(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,14 @@ from argosy.rollout.state import FailureFact
 from argosy_agent.contract import WAY_OUT, FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository
 from argosy_runtime.modelconfig.parameters.traffic import version_traffic
 
-_OWN = {FailureKind.DIGEST: "Digest", FailureKind.LOAD: "LoadFailed", FailureKind.CRASH: "CrashLoop"}
-"""Failures that a revision causes, with their reasons. A download, a device or a server that is killed meanwhile
-fails without its doing, and it is tried again."""
+_OWN = {
+    FailureKind.DIGEST: "Digest",
+    FailureKind.FILES: "NoFiles",
+    FailureKind.LOAD: "LoadFailed",
+    FailureKind.CRASH: "CrashLoop",
+}
+"""Failures that a revision causes, with their reasons: also that nothing is where it says that its files are. Another
+failure of a download, a device or a server that is killed meanwhile is not its doing, and it is tried again."""
 _NOT_ITS_OWN = "NotLoaded"
 Files = tuple[str, str]
 """Where files are, and their digest, if it is declared."""

@@ -270,6 +270,7 @@ def _message_of(entry: LoadedModel) -> str:
 _FAILURES = {
     FailureKind.DOWNLOAD: Reason.DOWNLOAD_FAILED,
     FailureKind.DIGEST: Reason.DIGEST_MISMATCH,
+    FailureKind.FILES: Reason.DOWNLOAD_FAILED,
     FailureKind.LOAD: Reason.LOAD_FAILED,
     FailureKind.SERVER: Reason.LOAD_FAILED,
     FailureKind.CRASH: Reason.CRASH_LOOP,

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from argosy_agent.transfer.errors import StorageError, TransientError, UnauthorizedError, shown
+from argosy_agent.transfer.errors import MissingError, StorageError, TransientError, UnauthorizedError, shown
 
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 SECRET = "the Secret of spec.storage.secretName"
@@ -52,7 +52,7 @@ def answered(uri: str, status: int, reason: str = "", after: float = 0.0, purpos
         kind = UnauthorizedError if status == 401 else StorageError
         return kind(f"{words}: {purpose.rights.get(scheme, 'it may not be read')}")
     if status in (404, 410):
-        return StorageError(f"{words}: nothing is there; {purpose.missing}")
+        return MissingError(f"{words}: nothing is there; {purpose.missing}")
     return StorageError(words)
 
 
@@ -66,7 +66,7 @@ def unreached(uri: str, reason: str) -> StorageError:
 
 def nothing_there(uri: str) -> StorageError:
     """Return the error for a place without files."""
-    return StorageError(f"{shown(uri)}: nothing is there; {MISSING}")
+    return MissingError(f"{shown(uri)}: nothing is there; {MISSING}")
 
 
 def _phrase(status: int) -> str:

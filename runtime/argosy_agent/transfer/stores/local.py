@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from argosy_agent.transfer.beneath import EVERYWHERE, opened, resolved
-from argosy_agent.transfer.errors import ChangedError, StorageError, reason
+from argosy_agent.transfer.errors import ChangedError, MissingError, StorageError, reason
 from argosy_agent.transfer.localfiles import LocalFile, local_files, local_path
 
 from .answers import MISSING
@@ -69,11 +69,11 @@ def local_files_of(uri: str, roots: Roots) -> list[LocalFile]:
     except StorageError as error:
         raise StorageError(f"{uri}: {error}") from error
     except FileNotFoundError as error:
-        raise StorageError(f"{uri}: no such file or folder: {path}; {MISSING}") from error
+        raise MissingError(f"{uri}: no such file or folder: {path}; {MISSING}") from error
     except OSError as error:
         raise StorageError(f"{uri} cannot be read: {reason(error)} ({error.filename or path})") from error
     if not files:
-        raise StorageError(f"{uri}: the folder {path} is empty; {MISSING}")
+        raise MissingError(f"{uri}: the folder {path} is empty; {MISSING}")
     return files
 
 

@@ -32,6 +32,16 @@ def test_what_a_revision_did_not_cause_is_no_failure_of_its_own(kind: FailureKin
     assert facts.unrelated.message == "s: no such file"
 
 
+@pytest.mark.parametrize(("kind", "reason"), [(FailureKind.DIGEST, "Digest"), (FailureKind.FILES, "NoFiles")])
+def test_files_that_are_missing_or_others_than_declared_are_a_failure_of_its_own(
+    kind: FailureKind, reason: str
+) -> None:
+    facts = loaded(LoadedModel("m", 1, LoadState.READY), failed(kind)).candidate("m", 2)
+    assert facts.failure is not None
+    assert (facts.failure.reason, facts.failure.message) == (reason, "s: no such file")
+    assert facts.unrelated is None
+
+
 def test_a_failure_does_not_promise_that_a_held_revision_is_loaded_again() -> None:
     reason = f"model.onnx holds no graph; {WAY_OUT} (the server's log may say more)"
     facts = loaded(failed(FailureKind.LOAD, reason)).candidate("m", 2)
