@@ -5,24 +5,11 @@ from datetime import datetime, timedelta
 
 from argosy.api.model.rollout.analysis import Analysis, OnInconclusive
 from argosy.api.model.rollout.rollout import Rollout
-from argosy.api.model.rollout.steps import PAUSE_MS
-from argosy.api.values.quantity import THOUSANDTHS
 from argosy.rollout import clock
 from argosy.rollout.requests import names
-from argosy.rollout.state import ALL_TRAFFIC, Phase, Revision, RolloutInputs, RolloutState
+from argosy.rollout.state import Phase, Revision, RolloutInputs, RolloutState
+from argosy.rollout.trials import Trial, Trials
 from argosy.rollout.verdict import Outcome
-
-_UNIT = ALL_TRAFFIC // THOUSANDTHS
-"""Millionths in a thousandth, in which the spec has shares."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """What a step, or mirroring, asks of the candidate: its traffic in millionths, a duration, requests."""
-
-    traffic: int
-    duration: timedelta
-    min_requests: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,68 +26,29 @@ class Context:
         return self.inputs.now
 
     @property
-    def steps(self) -> tuple[Trial, ...]:
-        """The steps. Where servers cannot divide requests, one step with all of them."""
-        if self.spec is None or not self._provable:
-            return ()
-        least = self.spec.analysis.min_requests or 0
-        steps = tuple(
-            Trial(step.traffic * _UNIT, _span(step.pause), step.min_requests or least) for step in self.spec.steps
-        )
-        if not steps and self.spec.shadow is None:
-            return ()
-        if self.divisible:
-            return steps or self._unmirrored
-        duration = max((step.duration for step in steps), default=_span(PAUSE_MS))
-        return (Trial(ALL_TRAFFIC, duration, max((step.min_requests for step in steps), default=least)),)
+    def trials(self) -> Trials:
+        """What is asked of the candidate."""
+        return Trials(self.state, self.spec, self.inputs)
 
     @property
-    def _unmirrored(self) -> tuple[Trial, ...]:
-        """The one step that proves a candidate which is only to be mirrored, where no server has both revisions, or
-        once a step has begun: there is no way back from it to mirroring.
-        """
-        shadow = self.spec.shadow if self.spec is not None else None
-        if shadow is None or (self.inputs.together and self.state.phase is not Phase.STEPPING):
-            return ()
-        least = shadow.min_requests or self.analysis.min_requests or 0
-        return (Trial(shadow.traffic * _UNIT, _span(shadow.duration), least),)
+    def steps(self) -> tuple[Trial, ...]:
+        """The steps. Where servers cannot divide requests, one step with all of them."""
+        return self.trials.steps
 
     @property
     def shadow(self) -> Trial | None:
         """The mirroring before the first step; None if there is none."""
-        if self.spec is None or self.spec.shadow is None or not self._provable or not self.divisible:
-            return None
-        if not self.inputs.together:
-            return None  # only a server with both can mirror
-        shadow = self.spec.shadow
-        least = shadow.min_requests or self.spec.analysis.min_requests or 0
-        return Trial(shadow.traffic * _UNIT, _span(shadow.duration), least)
+        return self.trials.mirroring
+
+    @property
+    def trial(self) -> Trial | None:
+        """What the present phase asks of the candidate; None if the phase asks nothing."""
+        return self.trials.present
 
     @property
     def loads_both(self) -> bool:
         """Whether both revisions are loaded while the candidate is proven, on one server or on several."""
         return self.inputs.together or (self.inputs.split and self.inputs.by_replicas)
-
-    @property
-    def divisible(self) -> bool:
-        """Whether servers can divide requests between the two revisions."""
-        return self.inputs.split and (self.inputs.together or self.inputs.by_replicas)
-
-    @property
-    def _provable(self) -> bool:
-        """Return whether two revisions can be told apart: by their versions, while the stable one exists."""
-        stable, candidate = self.state.stable, self.state.candidate or self.inputs.declared
-        return stable is not None and stable.version != candidate.version
-
-    @property
-    def trial(self) -> Trial | None:
-        """What the present phase asks of the candidate; None if the phase asks nothing."""
-        if self.state.phase is Phase.SHADOWING:
-            return self.shadow
-        steps = self.steps
-        if self.state.phase is not Phase.STEPPING or not steps:
-            return None
-        return steps[min(self.state.step, len(steps) - 1)]
 
     @property
     def analysis(self) -> Analysis:

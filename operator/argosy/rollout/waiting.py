@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from argosy.api.values.quantity import format_duration
-from argosy.rollout.context import Context, Trial
+from argosy.rollout.context import Context
 from argosy.rollout.effects import held_message, serving_message
 from argosy.rollout.state import FailureFact, Phase, RolloutState, Waiting
+from argosy.rollout.trials import Trial
 
 
 def waiting(context: Context) -> RolloutState:
