@@ -11,7 +11,6 @@ from argosy.analysis.queries import QueryResults, query_key
 from argosy.analysis.verdicts import verdict
 from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery, LatencyRatios
 from argosy.api.model.rollout.shadow import Shadow
-from argosy.api.model.rollout.steps import StickyKey
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.rollout.state import Phase, RolloutState
 from argosy.rollout.verdict import Measurement, Outcome, Verdict
@@ -32,7 +31,7 @@ class Subject:
     `least`: the requests that its present step needs. `error`: why its queries are not all known.
     `shadow`: how mirrored requests are judged, while requests are mirrored. `has_histograms`: whether its servers
     measure durations in histograms; those of NVIDIA's server do not, so that durations are not compared. `sticky`: the
-    keys of its requests.
+    keys of its requests, in words.
     """
 
     name: str
@@ -43,7 +42,7 @@ class Subject:
     error: str = ""
     shadow: Shadow | None = None
     has_histograms: bool = True
-    sticky: tuple[StickyKey, ...] = ()
+    sticky: tuple[str, ...] = ()
 
     @property
     def measurable(self) -> Analysis:
@@ -165,7 +164,7 @@ def _requests(reported: Verdict | None) -> int:
     return next((measurement.samples for measurement in measurements if measurement.name == ERROR_RATE), 0)
 
 
-def sticky_key(keys: Sequence[StickyKey], evidence: Evidence) -> Measurement | None:
+def sticky_key(keys: Sequence[str], evidence: Evidence) -> Measurement | None:
     """Return the share of the requests that lack all keys; None without keys, or while requests are few.
 
     A request without a key is divided like others, so a key that most requests lack keeps nearly nothing together. It
@@ -175,8 +174,7 @@ def sticky_key(keys: Sequence[StickyKey], evidence: Evidence) -> Measurement | N
     if not keys or routed < _FEWEST_ROUTED:
         return None
     lacking = evidence.of_stable.by_weight + evidence.of_candidate.by_weight
-    named = ", ".join(f"header {key.header}" if key.header else f"parameter {key.parameter}" for key in keys)
-    message = f"{lacking:.0f} of {routed:.0f} requests have no {named}, and do not stay with one version"
+    message = f"{lacking:.0f} of {routed:.0f} requests have no {', '.join(keys)}, and do not stay with one version"
     return Measurement(
         STICKY_KEY, lacking / routed, f"<= {_MOST_LACKING:.0%}", round(routed), "reported only", None, None, message
     )

@@ -8,6 +8,7 @@ from argosy.analysis.queries import missing_template, queries_of, query_key
 from argosy.api import Member, ServingPool
 from argosy.api.model.rollout.analysis import Analysis, AnalysisTemplate
 from argosy.api.model.rollout.rollout import Rollout
+from argosy.api.model.rollout.steps import StickyKey
 from argosy.api.servingpool import RuntimeName
 from argosy.planning.rollouts.member import MemberRollout
 from argosy.rollout.state import Phase, RolloutState
@@ -58,8 +59,12 @@ def subject(
         missing_template(analysis, templates),
         rollout.shadow if rollout is not None and state.phase is Phase.SHADOWING else None,
         has_histograms,
-        rollout.sticky if rollout is not None else (),
+        tuple(_key(key) for key in rollout.sticky) if rollout is not None else (),
     )
+
+
+def _key(key: StickyKey) -> str:
+    return f"header {key.header}" if key.header else f"parameter {key.parameter}"
 
 
 def _least(rollout: Rollout | None, state: RolloutState) -> int:

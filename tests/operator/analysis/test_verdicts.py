@@ -14,7 +14,6 @@ from argosy.analysis.pool_analysis import REPORT_AGAIN, STICKY_KEY, MemberAnalys
 from argosy.analysis.queries import QueryResults, missing_template, queries_of
 from argosy.analysis.verdicts import NO_EVIDENCE, verdict
 from argosy.api.model.rollout.analysis import Analysis, AnalysisTemplate
-from argosy.api.model.rollout.steps import StickyKey
 from argosy.autoscaling.metrics.names import Failure
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.autoscaling.metrics.version_counts import VersionSignals
@@ -285,7 +284,7 @@ def test_the_candidates_share_of_the_traffic_is_measured():
 
 def sticky(by_weight: float, routed: float) -> Verdict:
     """Return the verdict on a member whose requests stay by a header, of which so many lack it."""
-    keyed = replace(MEMBER, sticky=(StickyKey(header="x-user"),))
+    keyed = replace(MEMBER, sticky=("header x-user",))
     versions = {1: replace(answered(95), routed=routed, by_weight=by_weight), 2: answered(5)}
     result = analyzed({"id": keyed}, PoolSignals(versions={"model": versions}), {}, NOW)["id"].verdict
     assert result is not None
