@@ -9,7 +9,7 @@ from pydantic import Field
 
 from argosy.api.conditions import camel_case
 from argosy.api.statusparts import StatusPart
-from argosy.api.values.base import Int, Number
+from argosy.api.values.base import Flag, Int, Number
 from argosy.api.values.quantity import MeasuredDuration, MeasuredShare
 
 Word = Annotated[str, camel_case(64)]
@@ -144,6 +144,9 @@ class RolloutRecord(StatusPart):
 
     revision: str = Field(description="The revision that was rolled out.")
     version: Int = Field(ge=1, description="Its version.")
+    steps: tuple[StepVersion, ...] = Field(
+        default=(), description="Of an ensemble: the models that it ran, with their versions."
+    )
     outcome: Word = Field(description="Promoted, RolledBack, Superseded, Withdrawn or Undone.")
     message: str = Field(default="", description="Why, with the numbers.")
     time: str = Field(default="", description="When it ended, RFC 3339.")
@@ -180,6 +183,15 @@ class RolloutStatus(StatusPart):
     shadow: ShadowStatus | None = Field(
         default=None, description="The comparison of mirrored requests, since the candidate gets any."
     )
-    handled: tuple[str, ...] = Field(default=(), description="Annotations that were acted upon, while they are set.")
+    promoted_by_hand: Flag = Field(
+        default=False, description="Whether the candidate is promoted by the annotation argosy.dev/promote."
+    )
+    handled: tuple[str, ...] = Field(
+        default=(), description="Annotations that were acted upon, or came too late, while they are set."
+    )
     held: tuple[HeldRevision, ...] = Field(default=(), description="Revisions that failed; the last twenty.")
-    history: tuple[RolloutRecord, ...] = Field(default=(), description="The last ten rollouts, newest first.")
+    history: tuple[RolloutRecord, ...] = Field(
+        default=(),
+        description="Ten earlier rollouts, newest first: the last three, and of those before them first of all the "
+        "promoted ones, which can be gone back to.",
+    )

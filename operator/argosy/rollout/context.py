@@ -119,8 +119,12 @@ class Context:
         return self.inputs.candidate_ready and self.inputs.applied
 
     def is_unloaded(self) -> bool:
-        """Return whether no server has the candidate, and the stable revision is ready."""
-        return self.inputs.stable_ready and not self.inputs.candidate_loaded
+        """Return whether no server has the candidate, and the stable revision is ready. Of two revisions with one
+        version a server has one.
+        """
+        stable, candidate = self.state.stable, self.state.candidate
+        replaced = stable is not None and candidate is not None and stable.version == candidate.version
+        return self.inputs.stable_ready and (replaced or not self.inputs.candidate_loaded)
 
     def failed_to_run(self) -> bool:
         """Return whether the candidate caused a failure, and there is a revision to go back to."""

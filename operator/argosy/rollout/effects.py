@@ -7,7 +7,8 @@ from argosy.api.rolloutstatus import revision_in_words
 from argosy.api.values.quantity import THOUSANDTHS, format_percent
 from argosy.rollout import clock
 from argosy.rollout.context import Context
-from argosy.rollout.requests import handled, names
+from argosy.rollout.records import retained
+from argosy.rollout.requests import REQUESTS, handled, spent
 from argosy.rollout.state import (
     ALL_TRAFFIC,
     Ending,
@@ -22,8 +23,8 @@ from argosy.rollout.state import (
 )
 
 Effect = Callable[[Context, Phase], RolloutState]
-MOST_FAILED, MOST_RECORDS, MOST_RECORDED = 20, 10, 10
-"""Failed revisions; earlier rollouts; measurements of each of these."""
+MOST_FAILED, MOST_RECORDED = 20, 10
+"""Failed revisions; measurements of an earlier rollout."""
 BY_HAND = "promoted by hand"
 UNDONE = "Undone"
 """The reason of a revision that an annotation took back; it may be tried again once another one was declared."""
@@ -33,7 +34,8 @@ def initial(inputs: RolloutInputs) -> RolloutState:
     """Return the state before the first round: what is declared loads, next to what is known to serve."""
     if inputs.serving is None:
         return RolloutState(Phase.LOADING, inputs.now, candidate=inputs.declared, observed_at=inputs.now)
-    return RolloutState(Phase.STABLE, inputs.now, stable=inputs.serving, observed_at=inputs.now)
+    served = Record(inputs.serving, Ending.PROMOTED, "it served when its rollouts began", inputs.now)
+    return RolloutState(Phase.STABLE, inputs.now, stable=inputs.serving, observed_at=inputs.now, history=(served,))
 
 
 def observed(state: RolloutState, inputs: RolloutInputs) -> RolloutState:
@@ -50,8 +52,8 @@ def observed(state: RolloutState, inputs: RolloutInputs) -> RolloutState:
 def start(context: Context, target: Phase) -> RolloutState:
     """Begin with the declared revision as the candidate."""
     declared = context.inputs.declared
-    state = _entered(context, target, f"{_name(declared)} loads")
-    return replace(state, candidate=declared, number=state.number + 1, step=0, verdict=None)
+    state = spent(_entered(context, target, f"{_name(declared)} loads"), context.inputs, declared, "undo", "retry")
+    return replace(state, candidate=declared, number=state.number + 1, step=0, verdict=None, by_hand=False)
 
 
 def retry(context: Context, target: Phase) -> RolloutState:
@@ -86,7 +88,8 @@ def settle(context: Context, target: Phase) -> RolloutState:
 
 def settle_first(context: Context, target: Phase) -> RolloutState:
     """Take the first revision that serves as the stable one."""
-    first = replace(context.state, stable=context.state.candidate)
+    ended = _ended(context, Ending.PROMOTED, "it is the first one")
+    first = replace(ended, stable=context.state.candidate)
     return settle(replace(context, state=first), target)
 
 
@@ -94,11 +97,6 @@ def hold(context: Context, target: Phase) -> RolloutState:
     """Rest with the stable revision, because the declared one failed before."""
     state = settle(context, target)
     return replace(state, message=held_message(state, context.inputs.declared))
-
-
-def rest(context: Context, target: Phase) -> RolloutState:
-    """Rest with the stable revision once the candidate is gone."""
-    return settle(context, target) if context.declares_stable() else hold(context, target)
 
 
 def mirror(context: Context, target: Phase) -> RolloutState:
@@ -131,7 +129,8 @@ def promote(context: Context, target: Phase) -> RolloutState:
 
 def by_hand(context: Context, target: Phase) -> RolloutState:
     """Give the candidate all traffic, because an annotation says so."""
-    return handled(_entered(context, target, f"{BY_HAND}: it gets all requests"), context.inputs, "promote")
+    state = replace(_entered(context, target, f"{BY_HAND}: it gets all requests"), by_hand=True)
+    return handled(state, context.inputs, "promote")
 
 
 def finish(context: Context, target: Phase) -> RolloutState:
@@ -140,8 +139,8 @@ def finish(context: Context, target: Phase) -> RolloutState:
     if candidate is None:
         return settle(context, target)
     reported = verdict.message if verdict is not None else ""
-    by_hand = any(names(request.removeprefix("promote="), candidate) for request in context.state.handled)
-    ended = _ended(context, Ending.PROMOTED, "; ".join(filter(None, (BY_HAND if by_hand else "", reported))))
+    because = BY_HAND if context.state.by_hand else ""
+    ended = _ended(context, Ending.PROMOTED, "; ".join(filter(None, (because, reported))))
     ended = replace(_without_failure(ended, candidate), stable=candidate, former=context.state.stable)
     return settle(replace(context, state=ended), target)
 
@@ -185,7 +184,7 @@ def _go_back(context: Context, target: Phase, fact: FailureFact, ending: Ending 
         entry = FailedRevision(candidate, fact.reason, fact.message, context.now)
         state = _without_failure(state, candidate)
         state = replace(state, failed=(entry, *state.failed)[:MOST_FAILED])
-    return _entered(replace(context, state=state), target, message)
+    return replace(_entered(replace(context, state=state), target, message), step=0)
 
 
 def _entered(context: Context, target: Phase, message: str) -> RolloutState:
@@ -194,7 +193,7 @@ def _entered(context: Context, target: Phase, message: str) -> RolloutState:
 
 
 def _ended(context: Context, ending: Ending, message: str) -> RolloutState:
-    """Return the state with a record of its candidate, and of the verdict on it."""
+    """Return the state with a record of its candidate, and of the verdict on it. Requests that name it are over."""
     state = context.state
     if state.candidate is None:
         return state
@@ -202,7 +201,8 @@ def _ended(context: Context, ending: Ending, message: str) -> RolloutState:
     if verdict is not None:
         verdict = replace(verdict, measurements=verdict.measurements[:MOST_RECORDED])
     record = Record(state.candidate, ending, message, context.now, verdict)
-    return replace(state, history=(record, *state.history)[:MOST_RECORDS])
+    state = spent(state, context.inputs, state.candidate, *REQUESTS)
+    return replace(state, history=retained((record, *state.history)))
 
 
 def _without_failure(state: RolloutState, revision: Revision) -> RolloutState:

@@ -50,14 +50,24 @@ _STABLE, _LOADING, _SHADOWING, _STEPPING = Phase.STABLE, Phase.LOADING, Phase.SH
 _PROMOTING, _PROMOTED, _ROLLING_BACK, _HELD = Phase.PROMOTING, Phase.PROMOTED, Phase.ROLLING_BACK, Phase.HELD
 
 
-def _proving(source: Phase) -> tuple[Transition, ...]:
-    """Return the transitions of every phase with a candidate that may still be promoted."""
+def _failing(source: Phase) -> tuple[Transition, ...]:
+    """Return the transitions of a candidate that failed. They come first, whatever is declared or asked for in the same
+    round, so that a failure is not forgotten.
+    """
+    convicted = Transition(source, _ROLLING_BACK, "the verdict is Failed", (_C.is_convicted,), effects.convict)
+    return (
+        Transition(source, _ROLLING_BACK, "it fails to load or run", (_C.failed_to_run,), effects.break_off),
+        *((convicted,) if source is not _LOADING else ()),
+    )
+
+
+def _changing(source: Phase) -> tuple[Transition, ...]:
+    """Return the transitions by which a candidate that may still be promoted gives way."""
     return (
         Transition(source, _STABLE, "the stable revision is declared again", (_C.declares_stable,), effects.withdraw),
         Transition(source, _ROLLING_BACK, "the annotation undo names it", (_C.is_undone,), effects.undo),
         Transition(source, _HELD, "a held revision is declared", (_C.declares_held,), effects.supersede_by_held),
         Transition(source, _LOADING, "another revision is declared", (_C.declares_new,), effects.supersede),
-        Transition(source, _ROLLING_BACK, "it fails to load or run", (_C.failed_to_run,), effects.break_off),
     )
 
 
@@ -81,26 +91,28 @@ TRANSITIONS: tuple[Transition, ...] = (
         (_C.is_first, _C.declares_other, _is_loaded),
         effects.settle_first,
     ),
-    *_proving(_LOADING),
+    *_failing(_LOADING),
+    *_changing(_LOADING),
     Transition(_LOADING, _PROMOTING, "the annotation promote names it", (_C.is_promoted_by_hand,), effects.by_hand),
     Transition(_LOADING, _SHADOWING, "ready, with spec.rollout.shadow", (_C.may_start, _has_shadow), effects.mirror),
     Transition(_LOADING, _STEPPING, "ready, with steps", (_C.may_start, _has_steps), effects.first_step),
     Transition(_LOADING, _PROMOTING, "ready, and nothing to prove", (_C.may_start,), effects.promote),
     # Shadowing
-    *_proving(_SHADOWING),
-    Transition(_SHADOWING, _ROLLING_BACK, "the verdict is Failed", (_C.is_convicted,), effects.convict),
+    *_failing(_SHADOWING),
+    *_changing(_SHADOWING),
     Transition(_SHADOWING, _PROMOTING, "the annotation promote names it", (_C.is_promoted_by_hand,), effects.by_hand),
     Transition(_SHADOWING, _STEPPING, "passed, with steps", (_C.passes, _has_steps), effects.first_step),
     Transition(_SHADOWING, _PROMOTING, "passed, without steps", (_C.passes,), effects.promote),
     Transition(_SHADOWING, _ROLLING_BACK, "no verdict in time, Rollback", (_C.is_to_go_back,), effects.give_up),
     # Stepping
-    *_proving(_STEPPING),
-    Transition(_STEPPING, _ROLLING_BACK, "the verdict is Failed", (_C.is_convicted,), effects.convict),
+    *_failing(_STEPPING),
+    *_changing(_STEPPING),
     Transition(_STEPPING, _PROMOTING, "the annotation promote names it", (_C.is_promoted_by_hand,), effects.by_hand),
     Transition(_STEPPING, _STEPPING, "passed, and not the last step", (_C.passes, _has_next), effects.next_step),
     Transition(_STEPPING, _PROMOTING, "passed the last step", (_C.passes,), effects.promote),
     Transition(_STEPPING, _ROLLING_BACK, "no verdict in time, Rollback", (_C.is_to_go_back,), effects.give_up),
     # Promoting
+    *_failing(_PROMOTING),
     Transition(
         _PROMOTING,
         _PROMOTED,
@@ -108,8 +120,7 @@ TRANSITIONS: tuple[Transition, ...] = (
         (_C.declares_other, _C.is_ready),
         effects.finish,
     ),
-    *_proving(_PROMOTING),
-    Transition(_PROMOTING, _ROLLING_BACK, "the verdict is Failed", (_C.is_convicted,), effects.convict),
+    *_changing(_PROMOTING),
     Transition(_PROMOTING, _PROMOTED, "all traffic reaches it", (_C.is_switched,), effects.finish),
     # Rolling back
     Transition(
@@ -119,7 +130,14 @@ TRANSITIONS: tuple[Transition, ...] = (
         (_C.declares_new, lambda context: context.inputs.stable_ready),
         effects.start,
     ),
-    Transition(_ROLLING_BACK, _HELD, "the candidate is unloaded", (_C.is_unloaded,), effects.rest),
+    Transition(
+        _ROLLING_BACK,
+        _STABLE,
+        "the candidate is unloaded, and the stable revision is declared",
+        (_C.is_unloaded, _C.declares_stable),
+        effects.settle,
+    ),
+    Transition(_ROLLING_BACK, _HELD, "the candidate is unloaded", (_C.is_unloaded,), effects.hold),
 )
 
 

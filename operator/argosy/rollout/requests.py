@@ -4,15 +4,24 @@ from dataclasses import replace
 
 from argosy.rollout.state import Revision, RolloutInputs, RolloutState
 
+REQUESTS = ("promote", "retry", "undo")
+
 
 def names(text: str, revision: Revision) -> bool:
     """Return whether an annotation's value names a revision. What follows `@` tells one request from the next."""
     return bool(text) and text.partition("@")[0].strip() == revision.name
 
 
+def spent(state: RolloutState, inputs: RolloutInputs, revision: Revision, *requests: str) -> RolloutState:
+    """Return the state with those of the requests handled that name a revision. They were made before its present
+    rollout began or ended, so they do not act on the next one.
+    """
+    return handled(state, inputs, *(request for request in requests if names(getattr(inputs, request), revision)))
+
+
 def handled(state: RolloutState, inputs: RolloutInputs, *requests: str) -> RolloutState:
     """Return the state with these requests handled, of `promote`, `retry` and `undo`; those no longer set are gone."""
-    present = [f"{name}={getattr(inputs, name)}" for name in ("promote", "retry", "undo") if getattr(inputs, name)]
+    present = [f"{name}={getattr(inputs, name)}" for name in REQUESTS if getattr(inputs, name)]
     done = {*state.handled, *(f"{name}={getattr(inputs, name)}" for name in requests)}
     retained = tuple(request for request in present if request in done)
     return state if retained == state.handled else replace(state, handled=retained)

@@ -146,7 +146,8 @@ class RolloutState:
 
     `number` counts its rollouts. `since` is when the present step began; `paused_for` is the time since then that does
     not count, `paused_at` since when the clock stands still, and `observed_at` when it was last read. `step` counts
-    from 0. `handled`: the requests by annotations that were acted upon and are still set.
+    from 0. `by_hand`: whether an annotation promoted the candidate. `handled`: the requests by annotations that were
+    acted upon, or are over, and are still set.
     """
 
     phase: Phase
@@ -162,6 +163,7 @@ class RolloutState:
     waiting: str = ""
     message: str = ""
     verdict: Verdict | None = None
+    by_hand: bool = False
     failed: tuple[FailedRevision, ...] = ()
     history: tuple[Record, ...] = ()
     handled: tuple[str, ...] = ()

@@ -42,6 +42,7 @@ def to_status(state: RolloutState) -> RolloutStatus:
         message=state.message[:LONGEST],
         analysis=_analysis_status(state.verdict),
         shadow=state.verdict.shadow if state.verdict is not None else None,
+        promoted_by_hand=state.by_hand,
         handled=state.handled,
         held=tuple(
             HeldRevision(
@@ -57,6 +58,7 @@ def to_status(state: RolloutState) -> RolloutStatus:
             RolloutRecord(
                 revision=record.revision.name,
                 version=record.revision.version,
+                steps=_steps(record.revision),
                 outcome=record.outcome,
                 message=record.message[:LONGEST],
                 time=_text(record.time),
@@ -85,6 +87,7 @@ def from_status(status: RolloutStatus | None) -> RolloutState | None:
         waiting=status.waiting,
         message=status.message,
         verdict=_verdict(status.analysis, status.shadow),
+        by_hand=status.promoted_by_hand,
         failed=tuple(_failed(status.held)),
         history=tuple(_records(status.history)),
         handled=status.handled,
@@ -94,11 +97,14 @@ def from_status(status: RolloutStatus | None) -> RolloutState | None:
 def _revision_status(revision: Revision | None) -> RevisionStatus | None:
     if revision is None:
         return None
-    steps = tuple(StepVersion(model=model, version=version) for model, version in revision.steps)
-    return RevisionStatus(revision=revision.name, version=revision.version, steps=steps)
+    return RevisionStatus(revision=revision.name, version=revision.version, steps=_steps(revision))
 
 
-def _revision(status: RevisionStatus | None) -> Revision | None:
+def _steps(revision: Revision) -> tuple[StepVersion, ...]:
+    return tuple(StepVersion(model=model, version=version) for model, version in revision.steps)
+
+
+def _revision(status: RevisionStatus | RolloutRecord | None) -> Revision | None:
     if status is None:
         return None
     return Revision(status.revision, status.version, tuple((step.model, step.version) for step in status.steps))
@@ -157,8 +163,8 @@ def _failed(entries: Iterable[HeldRevision]) -> Iterable[FailedRevision]:
 
 def _records(entries: Iterable[RolloutRecord]) -> Iterable[Record]:
     for entry in entries:
-        if entry.outcome in set(Ending):
-            revision = Revision(entry.revision, entry.version)
+        revision = _revision(entry)
+        if entry.outcome in set(Ending) and revision is not None:
             time = _time(entry.time) or _EPOCH
             yield Record(revision, Ending(entry.outcome), entry.message, time, _verdict(entry.analysis))
 

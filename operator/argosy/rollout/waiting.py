@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from argosy.api.values.quantity import format_duration
 from argosy.rollout.context import Context
-from argosy.rollout.effects import held_message, serving_message
+from argosy.rollout.effects import BY_HAND, held_message, serving_message
 from argosy.rollout.state import FailureFact, Phase, RolloutState, Waiting
 from argosy.rollout.trials import Trial
 
@@ -40,7 +40,8 @@ def _reason(context: Context) -> tuple[str, str]:
     if not inputs.candidate_ready:
         return Waiting.LOADED, "it is not loaded yet on every server that is to have it"
     if state.phase is Phase.PROMOTING:
-        return Waiting.TRAFFIC, "servers do not divide requests as desired yet"
+        by_hand = f"{BY_HAND}; " if state.by_hand else ""
+        return Waiting.TRAFFIC, f"{by_hand}servers do not divide requests as desired yet"
     if context.paused:
         return (
             Waiting.PAUSED,
@@ -71,7 +72,9 @@ def _rolling_back(context: Context) -> str:
     why = context.state.failure_of(candidate) if candidate is not None else None
     because = f" ({why.reason}: {why.message})" if why is not None else ""
     if not context.inputs.stable_ready:
-        return f"taken back{because}; it answers until the stable revision is loaded"
+        declared = context.inputs.declared
+        further = f"; revision {declared.name} is tried once that one serves" if context.declares_new() else ""
+        return f"taken back{because}; it answers until the stable revision is loaded{further}"
     return f"taken back{because}; it is being unloaded"
 
 

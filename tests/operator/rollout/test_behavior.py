@@ -354,3 +354,56 @@ def test_a_candidate_that_is_taken_back_is_not_reported_so_for_another_ones_faul
     state = replace(STEPPING, phase=Phase.ROLLING_BACK, failed=(other,))
     state, _ = advance(state, spec(), replace(READY, declared=ONE))
     assert state.message == "taken back; it is being unloaded"
+
+
+def test_a_failure_is_not_forgotten_for_a_push_or_a_revert_in_the_same_round() -> None:
+    bad = Verdict(Outcome.FAILED, STEPPING.analysis, "errorRate", "1.2% of 500 requests failed")
+    for phase in (Phase.STEPPING, Phase.PROMOTING):
+        before = replace(STEPPING, phase=phase)
+        for declared, following in ((THREE, Phase.LOADING), (ONE, Phase.STABLE)):
+            state, action = advance(before, spec(), replace(READY, declared=declared, verdict=bad))
+            assert (state.phase, state.stable, action.weights) == (Phase.ROLLING_BACK, ONE, {1: 1_000_000, 2: 0})
+            gone = replace(READY, declared=declared, candidate_ready=False, candidate_loaded=False)
+            state, _ = advance(state, spec(), gone)
+            assert state.phase is following
+            again, _ = advance(state, spec(), replace(gone, declared=TWO))
+            assert again.phase is Phase.HELD
+
+
+def test_a_push_while_it_goes_back_is_tried_as_soon_as_the_stable_revision_serves() -> None:
+    state = replace(STEPPING, phase=Phase.ROLLING_BACK, failed=(FailedRevision(TWO, "errorRate", "", NOW),))
+    without = replace(READY, declared=THREE, stable_ready=False)
+    waits, action = advance(state, spec(), without)
+    assert (waits.phase, action.keep) == (Phase.ROLLING_BACK, {1, 2})
+    assert waits.message.endswith("until the stable revision is loaded; revision three is tried once that one serves")
+    begins, action = advance(state, spec(), replace(without, stable_ready=True))
+    assert (begins.phase, begins.candidate, action.weights) == (Phase.LOADING, THREE, {1: 1_000_000, 3: 0})
+
+
+def test_a_request_that_came_too_late_does_not_act_on_a_later_rollout_of_the_same_revision() -> None:
+    bad = Verdict(Outcome.FAILED, STEPPING.analysis, "errorRate", "1.2% of 500 requests failed")
+    late = replace(READY, promote="two", undo="two@four", undo_name="four", retry="two")
+    state, _ = advance(STEPPING, spec(), replace(late, verdict=bad))
+    gone = replace(late, candidate_ready=False, candidate_loaded=False)
+    for _ in range(3):
+        state, _ = advance(state, spec(), gone)
+    assert state.phase is Phase.HELD, "the annotation retry was set before it failed"
+    state, _ = advance(state, spec(), replace(gone, retry="two@again"))
+    assert state.phase is Phase.LOADING
+    state, action = advance(state, spec(), replace(late, retry="two@again"))
+    assert (state.phase, action.weights) == (Phase.STEPPING, {1: 950_000, 2: 50_000})
+
+
+def test_a_record_says_by_hand_of_that_rollout_alone() -> None:
+    state, _ = advance(STEPPING, spec(), replace(READY, promote="two", applied=False))
+    state, _ = advance(state, spec(), replace(READY, promote="two", applied=False))
+    assert state.message == "promoted by hand; servers do not divide requests as desired yet"
+    state, _ = advance(state, spec(), replace(READY, promote="two"))
+    assert state.history[0].message == "promoted by hand"
+    back, _ = advance(state, spec(), replace(READY, promote="two", undo="two"))
+    held, _ = advance(back, spec(), replace(READY, promote="two", undo="two", candidate_loaded=False))
+    again, _ = advance(held, spec(), replace(READY, promote="two", undo="two", retry="two"))
+    assert (again.phase, again.by_hand) == (Phase.LOADING, False)
+    proven = replace(again, phase=Phase.PROMOTING)
+    done, _ = advance(proven, spec(), replace(READY, promote="two", undo="two", retry="two"))
+    assert (done.phase, done.history[0].message) == (Phase.PROMOTED, "")

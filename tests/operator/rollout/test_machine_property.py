@@ -26,7 +26,7 @@ from argosy.rollout.state import (
 from argosy.rollout.statuses import from_status, to_status
 from argosy.rollout.verdict import Outcome, Verdict
 
-REVISIONS = [Revision(f"r{version}", version) for version in range(1, 5)] + [Revision("r4b", 4)]
+REVISIONS = [Revision(f"r{version}", version, (("m", 4),)) for version in range(1, 5)] + [Revision("r4b", 4)]
 _STEPS = [{"traffic": "5%"}, {"traffic": "20%", "minRequests": 10}, {"traffic": "60%", "pause": "10m"}]
 SPECS = [
     None,
@@ -49,11 +49,14 @@ class Rollouts(RuleBasedStateMachine):
 
     @initialize(spec=_specs)
     def begin(self, spec: Rollout | None) -> None:
-        self.spec = spec
+        self.spec, self.edited = spec, False
         self.inputs = RolloutInputs(REVISIONS[0], datetime(2026, 1, 1, tzinfo=UTC))
         self.ready: set[int] = set()
         self.banned: set[str] = set()
         self.lost: set[int] = set()
+        self.over: set[tuple[str, str]] = set()
+        self.former: RolloutInputs | None = None
+        self.judging: Outcome | None = None
         self.state, self.action = advance(None, spec, self.inputs)
 
     # What happens to it.
@@ -76,19 +79,20 @@ class Rollouts(RuleBasedStateMachine):
 
     @rule(spec=_specs)
     def edit(self, spec: Rollout | None) -> None:
-        self.spec = spec
+        self.spec, self.edited = spec, True
         self.step()
+        self.edited = False
 
     @rule(text=_names, which=st.sampled_from(["promote", "retry", "undo"]))
     def annotate(self, which: str, text: str) -> None:
+        self.over.discard((which, text if text != getattr(self.inputs, which) else ""))
         self.inputs = replace(self.inputs, **{which: text})
         self.step()
 
     @rule()
     def release(self) -> None:
         """Let a revision that is held be tried again."""
-        self.inputs = replace(self.inputs, retry=f"{self.inputs.declared.name}@{self.state.number}")
-        self.step()
+        self.annotate("retry", f"{self.inputs.declared.name}@{self.state.number}")
 
     @rule(paused=st.booleans())
     def pause(self, paused: bool) -> None:
@@ -151,7 +155,6 @@ class Rollouts(RuleBasedStateMachine):
         """Lose the specs of all revisions but the declared one."""
         if self.state.stable is not None and self.state.stable != self.inputs.declared:
             self.state = self.state.without_stable()
-            self.banned.clear()
             self.step()
 
     @rule(version=st.sampled_from([1, 2, 3, 4]))
@@ -179,17 +182,37 @@ class Rollouts(RuleBasedStateMachine):
             self.inputs = replace(self.inputs, now=self.inputs.now + timedelta(minutes=1))
             self.step(verdict=Verdict(Outcome.SUCCESSFUL, self.state.analysis), requests=1000)
 
+    @rule(outcome=st.sampled_from([Outcome.SUCCESSFUL, Outcome.FAILED]))
+    def end(self, outcome: Outcome) -> None:
+        """Take every obstacle away, and let the analyses of all steps come to one verdict: a rollout ends."""
+        stable = self.state.stable
+        self.inputs = replace(self.inputs, unrelated=None, paused=False)
+        if self.spec is not None and self.spec.paused:
+            self.spec = self.spec.model_copy(update={"paused": False})
+        self.judging = outcome
+        for _ in range(120):
+            self.load()
+            if self.state.phase in RESTING and self.action.wake is None:
+                break
+            self.inputs = replace(self.inputs, now=self.inputs.now + timedelta(minutes=1))
+            self.step()
+        self.judging = None
+        assert self.state.phase in RESTING, "a rollout ends"
+        declared = self.inputs.declared.name
+        assert self.state.stable.name == declared or declared in {one.revision.name for one in self.state.failed}
+        undone = any(one.reason == "Undone" for one in self.state.failed)
+        assert outcome is not Outcome.FAILED or stable in (None, self.state.stable) or undone, "it fails"
+
     @rule()
     def restart(self) -> None:
-        text = to_status(self.state).model_dump_json(by_alias=True)
-        restored = from_status(RolloutStatus.model_validate_json(text))
-        assert restored == self.state
-        self.state = restored
+        self.state = restarted(self.state)
 
     def step(self, **facts: object) -> None:
         """Run one round, and check what it decided against what was before."""
         before = self.state
         candidate = before.candidate or self.inputs.declared
+        if self.judging is not None:
+            facts = {"verdict": Verdict(self.judging, before.analysis), "requests": 1000, **facts}
         inputs = replace(
             self.inputs,
             candidate_ready=candidate.version in self.ready,
@@ -198,11 +221,85 @@ class Rollouts(RuleBasedStateMachine):
             **facts,
         )
         former = replace(before, waiting="Before") if before.under_way else before
+        share = self.share(before.candidate)
         self.state, self.action = advance(former, self.spec, inputs)
         assert self.state.waiting != "Before", "each round says what it waits for"
+        state, action = advance(restarted(former), self.spec, inputs)
+        assert (to_status(state), action) == (to_status(self.state), self.action), "a restart changes nothing"
+        self.timed(before, inputs)
         self.proven(before, inputs)
+        self.convicted(before, inputs, share)
+        self.requested(before, inputs)
         self.settled(inputs)
         self.remember(before, inputs)
+        self.former = inputs
+
+    def share(self, candidate: Revision | None) -> int:
+        """Return a candidate's share of the requests."""
+        return self.action.weights.get(candidate.version, 0) if candidate is not None else 0
+
+    def stands(self, state: RolloutState, inputs: RolloutInputs) -> bool:
+        """Return whether the clock of a step must stand still."""
+        paused = inputs.paused or (self.spec is not None and self.spec.paused)
+        proving = state.phase in (Phase.SHADOWING, Phase.STEPPING)
+        return proving and (paused or inputs.unrelated is not None or not inputs.candidate_ready)
+
+    def timed(self, before: RolloutState, inputs: RolloutInputs) -> None:
+        """Check that a step's clock stands still while nothing can be proven, and follows no jump."""
+        same = (self.state.phase, self.state.analysis) == (before.phase, before.analysis)
+        if self.former is None or not same or not before.analysis:
+            return
+        gap = inputs.now - self.former.now
+        ran = clock.elapsed(self.state, inputs.now) - clock.elapsed(before, self.former.now)
+        stood = before.paused_at is not None and self.stands(self.state, inputs)
+        most = gap if not stood and timedelta() <= gap <= clock.LONGEST_GAP else timedelta()
+        assert ran <= most + timedelta(milliseconds=1)
+        assert ran >= -READING
+        assert not stood or not ran
+
+    def convicted(self, before: RolloutState, inputs: RolloutInputs, share: int) -> None:
+        """Check that a candidate that fails is taken back in that round, whatever else happens in it."""
+        if before.stable is None or before.phase not in PROVING:
+            return
+        verdict, judged = inputs.verdict or before.verdict, before.phase is not Phase.LOADING
+        present = verdict is not None and verdict.analysis == before.analysis
+        broken = inputs.candidate_failed is not None and self.spec is not None
+        if broken or (judged and present and verdict.outcome is Outcome.FAILED):
+            self.banned.add(before.candidate.name)
+            assert self.state.phase is Phase.ROLLING_BACK
+            assert self.state.failure_of(before.candidate) is not None
+            if before.stable.version != before.candidate.version:
+                assert self.share(before.candidate) == 0
+        elif judged and verdict is not None and present and not verdict.outcome.passes:
+            assert self.share(before.candidate) <= share or self.moved(before, inputs)
+
+    def moved(self, before: RolloutState, inputs: RolloutInputs) -> bool:
+        """Return whether a share may be another one without a verdict."""
+        former, spec = self.former, self.spec
+        promotes = spec is None or not spec.proves or spec.analysis.on_inconclusive is OnInconclusive.PROMOTE
+        places = ("split", "together", "by_replicas")
+        fits = former is not None and all(getattr(former, name) == getattr(inputs, name) for name in places)
+        return promotes or self.state.by_hand or not fits or self.edited
+
+    def requested(self, before: RolloutState, inputs: RolloutInputs) -> None:
+        """Check that an annotation acts once, and only on the rollout that it was set for."""
+        state = self.state
+        goes_back = before.phase is not Phase.ROLLING_BACK and state.phase is Phase.ROLLING_BACK
+        acts = {
+            "promote": state.by_hand and not before.by_hand,
+            "undo": goes_back and state.failed[0].reason == "Undone",
+            "retry": before.phase is Phase.HELD
+            and before.failure_of(inputs.declared) is not None
+            and state.number > before.number,
+        }
+        for which, acted in acts.items():
+            request = which, getattr(inputs, which)
+            assert not acted or request not in self.over, f"{request} acts on another rollout"
+            names = request[1].partition("@")[0]
+            ended = before.phase in PROVING and (state.phase not in PROVING or state.number != before.number)
+            begun = state.number > before.number and which != "promote" and state.candidate is not None
+            if acted or (ended and names == before.candidate.name) or (begun and names == state.candidate.name):
+                self.over.add(request)
 
     def remember(self, before: RolloutState, inputs: RolloutInputs) -> None:
         """Keep which revisions failed, and check that none of them returns."""
@@ -212,6 +309,8 @@ class Rollouts(RuleBasedStateMachine):
             assert self.state.stable is not None
             if not undone:
                 self.banned.add(self.state.candidate.name)
+        if before.stable is None and self.state.stable is not None:
+            self.banned.discard(self.state.stable.name)  # nothing else was there to serve
         retried = before.phase is Phase.HELD and self.state.phase is Phase.LOADING and bool(inputs.retry)
         if retried and inputs.retry.partition("@")[0] == self.state.candidate.name:
             self.banned.discard(self.state.candidate.name)
@@ -224,9 +323,13 @@ class Rollouts(RuleBasedStateMachine):
         """Check that a candidate is promoted for a reason."""
         if self.state.phase is Phase.PROMOTED and before.phase is not Phase.PROMOTED:
             assert before.phase is Phase.PROMOTING
-        if self.state.phase is not Phase.PROMOTING or before.phase is Phase.PROMOTING:
+        if self.state.number == before.number and self.state.step > before.step:
+            assert self.state.step == before.step + 1
+        advanced = self.state.phase is Phase.STEPPING and self.state.step > before.step
+        if not advanced and (self.state.phase is not Phase.PROMOTING or before.phase is Phase.PROMOTING):
             return
-        verdict, analyzed = self.state.verdict, self.spec is not None and bool(self.spec.steps or self.spec.shadow)
+        verdict, analyzed = inputs.verdict, self.spec is not None and self.spec.proves
+        verdict = verdict if verdict is not None and verdict.analysis == before.analysis else before.verdict
         passed = verdict is not None and verdict.outcome.passes and verdict.analysis == before.analysis
         replaced = before.stable.version == before.candidate.version  # by what has the same version
         assert (
@@ -286,7 +389,7 @@ class Rollouts(RuleBasedStateMachine):
 
     @invariant()
     def no_revision_that_failed_returns(self) -> None:
-        if self.state.phase in PROVING:
+        if self.state.phase in PROVING and self.state.stable is not None:
             assert self.state.candidate.name not in self.banned
         if self.state.phase is Phase.PROMOTED:
             assert self.state.stable.name not in self.banned
@@ -314,5 +417,12 @@ class Rollouts(RuleBasedStateMachine):
         assert len(self.state.handled) <= 3
 
 
-Rollouts.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+def restarted(state: RolloutState) -> RolloutState:
+    """Return the state that another operator reads in the status."""
+    restored = from_status(RolloutStatus.model_validate_json(to_status(state).model_dump_json(by_alias=True)))
+    assert restored == state
+    return restored
+
+
+Rollouts.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestRollouts = Rollouts.TestCase

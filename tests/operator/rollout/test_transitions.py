@@ -163,6 +163,13 @@ CASES = [
     ),
     Case(
         state(Phase.ROLLING_BACK, failed=(HELD,)),
+        Phase.STABLE,
+        "the candidate is unloaded, and the stable revision is declared",
+        inputs(ONE, candidate_loaded=False),
+        STEPS,
+    ),
+    Case(
+        state(Phase.ROLLING_BACK, failed=(HELD,)),
         Phase.HELD,
         "the candidate is unloaded",
         inputs(candidate_loaded=False),
