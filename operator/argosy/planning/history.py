@@ -1,6 +1,6 @@
 """The ControllerRevisions of a resource: the spec that is acted upon, and the latest before it. Pure."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 
@@ -24,9 +24,22 @@ class History:
     outdated: frozenset[str]
 
 
-def revised(existing: Collection[Revision], current: str, limit: int, in_use: Collection[str] = frozenset()) -> History:
+def latest_of(names: Sequence[str], limit: int, good: Collection[str] = frozenset()) -> list[str]:
+    """Return the names to retain, at most `limit`, of those that are given with the latest first. Those that are `good`
+    come first: they can be gone back to.
+    """
+    return sorted(names, key=lambda name: name not in good)[:limit]
+
+
+def revised(
+    existing: Collection[Revision],
+    current: str,
+    limit: int,
+    in_use: Collection[str] = frozenset(),
+    good: Collection[str] = frozenset(),
+) -> History:
     """Return the history once the spec of the name `current` is acted upon; `limit` is the most of earlier ones, in
-    addition to those `in_use`.
+    addition to those `in_use`. Of these the `good` ones are given up last.
 
     A spec that comes again is not written again: its number rises, as that of a Deployment's ReplicaSet does.
     """
@@ -34,7 +47,8 @@ def revised(existing: Collection[Revision], current: str, limit: int, in_use: Co
     latest = others[0].number if others else 0
     number_before = next((revision.number for revision in existing if revision.name == current), 0)
     number = number_before if number_before > latest else latest + 1
-    outdated = {revision.name for revision in others[limit:]} - set(in_use)
+    names = [revision.name for revision in others]
+    outdated = set(names) - set(latest_of(names, limit, good)) - set(in_use)
     return History(Revision(current, number), frozenset(outdated))
 
 

@@ -96,7 +96,7 @@ def settle_first(context: Context, target: Phase) -> RolloutState:
 def hold(context: Context, target: Phase) -> RolloutState:
     """Rest with the stable revision, because the declared one failed before."""
     state = settle(context, target)
-    return replace(state, message=held_message(state, context.inputs.declared))
+    return replace(state, message=held_message(state, context.inputs))
 
 
 def mirror(context: Context, target: Phase) -> RolloutState:
@@ -209,14 +209,20 @@ def _without_failure(state: RolloutState, revision: Revision) -> RolloutState:
     return replace(state, failed=tuple(entry for entry in state.failed if entry.revision.name != revision.name))
 
 
-def held_message(state: RolloutState, declared: Revision) -> str:
+def held_message(state: RolloutState, inputs: RolloutInputs) -> str:
     """Return that a declared revision is not tried again, why, and what to do."""
+    declared = inputs.declared
     failed = state.failure_of(declared)
     why = f" ({failed.reason}{': ' + failed.message if failed.message else ''})" if failed is not None else ""
     return (
-        f"{_name(declared)} is held{why}; {serving_message(state)}. Declare another one, or try it again with the "
-        f"annotation argosy.dev/retry: {declared.name}"
+        f"{_name(declared)} is held{why}; {serving_message(state)}. Declare another one, or try it again"
+        f"{retry_command(inputs, declared)} with the annotation argosy.dev/retry: {declared.name}"
     )
+
+
+def retry_command(inputs: RolloutInputs, revision: Revision) -> str:
+    """Return the command that tries a revision again; empty where it is not known how commands name the member."""
+    return f" by `argosy rollout retry {inputs.resource} --revision {revision.name}` or" if inputs.resource else ""
 
 
 def serving_message(state: RolloutState) -> str:

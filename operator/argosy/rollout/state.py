@@ -208,11 +208,12 @@ class RolloutInputs:
     `promote`, `retry` and `undo` are the values of annotations: the name of a revision, and, after `@`, anything that
     tells one request from the next. `undo_to` is the revision to go back to, by default the one before; `undo_name` is
     its name in the annotation, be it known or not.
-    `serving` is what serves before there is a state.
+    `serving` is what serves before there is a state. `resource`: the member as commands take it, such as `model/chat`.
     """
 
     declared: Revision
     now: datetime
+    resource: str = ""
     candidate_ready: bool = False
     candidate_loaded: bool = False
     stable_ready: bool = True

@@ -13,7 +13,7 @@ def waiting(context: Context) -> RolloutState:
     """Return the state with what it waits for, and the message that says so."""
     state = context.state
     if state.phase is Phase.HELD and context.declares_failed():
-        reason, message = "", held_message(state, context.inputs.declared)
+        reason, message = "", held_message(state, context.inputs)
     elif state.under_way:
         reason, message = _reason(context)
     elif state.stable is not None and (state.message or context.undo_refusal):

@@ -53,3 +53,10 @@ def test_a_history_has_the_latest_revisions_in_order_of_their_last_use(revisions
     assert result[0] == expected[0]
     assert result == expected[: len(result)]
     assert len(result) <= limit + 1
+
+
+def test_a_good_spec_is_not_pushed_out_by_later_ones() -> None:
+    history = revised(of(a=1, b=2, c=3, d=4), "e", 2, good={"a"})
+    assert history.outdated == {"b", "c"}
+    assert revised(of(a=1, b=2, c=3), "d", 1, good={"a", "b"}).outdated == {"a", "c"}
+    assert revised(of(a=1, b=2), "c", 0, good={"a", "b"}).outdated == {"a", "b"}

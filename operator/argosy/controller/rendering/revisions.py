@@ -9,6 +9,7 @@ from argosy.api import Resource
 from argosy.api.values.identity import Identity
 from argosy.controller.resources.store import Declared
 from argosy.planning.history import Revision, revised
+from argosy.planning.rollouts.member import MemberRollout
 from argosy.planning.rollouts.rounds.rollouts import Rollouts
 from argosy.reconcile import Outcome
 from argosy.render.workloads import (
@@ -20,7 +21,8 @@ from argosy.render.workloads import (
     controller_revision,
     controller_revision_name,
 )
-from argosy.rollout.state import RolloutState
+from argosy.rollout.records import last_word
+from argosy.rollout.state import Ending
 
 Histories = Mapping[str, Sequence[Revision]]
 """The revisions in the cluster, by their resource's uid."""
@@ -56,11 +58,12 @@ Notes = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class RolloutRevisions:
-    """The ControllerRevisions of a resource's rollout: `in_use` are those that it may go back to. By name: the `specs`
-    of its revisions, and the `notes` on each.
+    """The ControllerRevisions of a resource's rollout: `in_use` are those that it has or tries, `good` those that were
+    promoted. By name: the `specs` of its revisions, and the `notes` on each.
     """
 
     in_use: frozenset[str] = frozenset()
+    good: frozenset[str] = frozenset()
     specs: Mapping[str, Resource] = field(default_factory=dict)
     notes: Mapping[str, Notes] = field(default_factory=dict)
 
@@ -74,20 +77,31 @@ class RolloutRevisions:
         names = {name: controller_revision_name(spec) for name, spec in specs.items()}
         return cls(
             frozenset(names[name] for name in member.in_use if name in names),
+            frozenset(names[name] for name in member.good if name in names),
             {names[name]: spec for name, spec in specs.items()},
-            {names[name]: _notes(name, member.state) for name in specs},
+            {names[name]: _notes(name, member) for name in specs},
         )
+
+    def noted(self, revision: Revision, existing: Sequence[Revision]) -> Revision:
+        """Return the revision with its notes. What came of it stays once the status no longer has a record of it."""
+        notes = self.notes.get(revision.name, ())
+        former = next((dict(one.notes) for one in existing if one.name == revision.name), {})
+        return replace(revision, notes=tuple({**former, **dict(notes)}.items()) if notes else ())
 
     def changed(self, existing: Sequence[Revision], latest: str) -> Iterator[tuple[Revision, Resource]]:
         """Yield the existing revisions but the `latest` one whose notes are others by now, with their specs."""
         for revision in existing:
             if revision.name in self.specs and revision.name != latest:
-                yield replace(revision, notes=self.notes[revision.name]), self.specs[revision.name]
+                yield self.noted(revision, existing), self.specs[revision.name]
 
 
-def _notes(name: str, state: RolloutState) -> Notes:
-    """Return the annotations of a revision: its name in rollouts, and what came of it last."""
-    record = next((record for record in state.history if record.revision.name == name), None)
+def _notes(name: str, member: MemberRollout) -> Notes:
+    """Return the annotations of a recorded revision: its name, and what came of it last, of an ensemble with any
+    versions of its steps.
+    """
+    state, recorded = member.state, member.revisions.recorded
+    names = frozenset(one.revision.name for one in state.history if name in recorded([one.revision]))
+    record = last_word(state.history, names)
     if record is None:
         return ((ROLLOUT_REVISION, name),)
     return ((ROLLOUT_REVISION, name), (OUTCOME, record.outcome), (MESSAGE, record.message))
@@ -115,9 +129,11 @@ def revisions(declared: Declared, outcome: Outcome, histories: Histories, names:
         current = outcome.valid.get(resource.identity)
         if current is not None and resource.identity not in wrong and declared.pool is not None:
             rollout = RolloutRevisions.of(resource.identity, outcome.rollouts)
-            history = revised(existing, names.of(current), current.spec.revision_history_limit, rollout.in_use)
+            noted = {one.name for one in existing if dict(one.notes).get(OUTCOME) == Ending.PROMOTED}
+            limit, good = current.spec.revision_history_limit, rollout.good | noted
+            history = revised(existing, names.of(current), limit, rollout.in_use, good)
             stay -= history.outdated
-            latest = replace(history.current, notes=rollout.notes.get(history.current.name, ()))
+            latest = rollout.noted(history.current, existing)
             for revision, spec in ((latest, current), *rollout.changed(existing, latest.name)):
                 if revision not in existing:
                     stay.discard(revision.name)

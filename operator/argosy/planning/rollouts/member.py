@@ -11,7 +11,7 @@ from argosy.api.values.versions import VersionPolicy
 from argosy.planning.rollouts.member_revisions import MemberRevisions
 from argosy.planning.rollouts.memory import SpecsByRevision
 from argosy.planning.rollouts.strategy import ChosenStrategy, RolloutStrategy
-from argosy.rollout.state import ALL_TRAFFIC, PROVING, Action, Phase, RolloutState
+from argosy.rollout.state import ALL_TRAFFIC, PROVING, Action, Ending, Phase, RolloutState
 
 
 def is_staged(settings: Rollout | None) -> bool:
@@ -121,7 +121,14 @@ class MemberRollout:
     @property
     def records(self) -> SpecsByRevision:
         """The specs that later rounds may need, by the names under which they are recorded."""
-        return self.revisions.retained(self.in_use)
+        return self.revisions.retained(self.in_use, self.good)
+
+    @property
+    def good(self) -> frozenset[str]:
+        """The names of the revisions that were promoted, as they are recorded."""
+        return self.revisions.recorded(
+            record.revision for record in self.state.history if record.outcome is Ending.PROMOTED
+        )
 
     @property
     def failed(self) -> frozenset[int]:

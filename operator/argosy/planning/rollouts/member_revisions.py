@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from argosy.api import InferenceModel, Member
+from argosy.planning.history import latest_of
 from argosy.planning.pinned import PinnedEnsemble
 from argosy.planning.rollouts.memory import RolloutMemory, SpecsByRevision
 from argosy.planning.rollouts.revision import revision_of, with_declared
@@ -55,10 +56,13 @@ class MemberRevisions:
         names = (revision.name for revision in revisions if revision is not None)
         return frozenset(self.recorded_names.get(name, name) for name in names)
 
-    def retained(self, in_use: frozenset[str]) -> dict[str, Member]:
-        """Return the records to retain: those in use, the latest, and as many before it as the resource declares."""
-        latest = set(list(self.records)[-1 - self.resource.spec.revision_history_limit :])
-        return {name: spec for name, spec in self.records.items() if name in in_use | latest}
+    def retained(self, in_use: frozenset[str], good: frozenset[str] = frozenset()) -> dict[str, Member]:
+        """Return the records to retain: those in use, the latest, and as many before it as the resource declares, the
+        `good` ones first.
+        """
+        latest, *former = reversed(list(self.records))
+        former = latest_of(former, self.resource.spec.revision_history_limit, good)
+        return {name: spec for name, spec in self.records.items() if name in {*in_use, latest, *former}}
 
 
 def model_revisions(model: InferenceModel, before: RolloutMemory, is_step: bool) -> MemberRevisions:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from argosy.api import Resource
+from argosy.api import Ensemble, Member, Resource
 from argosy.api.values.times import parse_time
 from argosy.rollout.state import Revision
 
@@ -12,6 +12,7 @@ RETRY = "argosy.dev/retry"
 UNDO = "argosy.dev/undo"
 PAUSE = "argosy.dev/pause"
 ANNOTATIONS = (PROMOTE, RETRY, UNDO, PAUSE)
+_DEFAULT_NAMESPACE = "default"
 _FURTHER = "@"
 """What follows it tells one request from the next; of an undo it may be the revision to go back to."""
 
@@ -47,6 +48,13 @@ class RolloutRequests:
         """
         names = (name.strip() for name in self.undo.split(_FURTHER)[1:])
         return next((name for name in names if name and parse_time(name) is None), "")
+
+
+def command_argument(member: Member) -> str:
+    """Return how the commands of `argosy rollout` name a member, where both kinds may have its name."""
+    kind = "ensemble" if isinstance(member, Ensemble) else "model"
+    namespace = f" --namespace {member.namespace}" if member.namespace != _DEFAULT_NAMESPACE else ""
+    return f"{kind}/{member.name}{namespace}"
 
 
 def requested(annotations: Mapping[str, str]) -> dict[str, str]:

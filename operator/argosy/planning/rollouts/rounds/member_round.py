@@ -9,7 +9,7 @@ from argosy.planning.rollouts.facts import CandidateFacts, Files, LoadedRevision
 from argosy.planning.rollouts.member import MemberRollout
 from argosy.planning.rollouts.member_revisions import MemberRevisions
 from argosy.planning.rollouts.memory import CandidateEvidence, RolloutMemory
-from argosy.planning.rollouts.requests import RolloutRequests
+from argosy.planning.rollouts.requests import RolloutRequests, command_argument
 from argosy.planning.rollouts.strategy import DECLARED_RECREATE, ChosenStrategy
 from argosy.rollout.machine import advance
 from argosy.rollout.state import FailureFact, Phase, Revision, RolloutInputs, RolloutState
@@ -60,6 +60,7 @@ class MemberRound:
         return RolloutInputs(
             declared=self.revisions.declared,
             now=self.now,
+            resource=command_argument(self.revisions.resource),
             candidate_ready=facts.ready_on_some if some else facts.ready,
             candidate_loaded=facts.loaded,
             stable_ready=stable is None or self.loaded.is_ready(name, stable.version),

@@ -1,0 +1,53 @@
+"""The commands that messages of rollouts name are commands that the command line takes."""
+
+import re
+import shlex
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.operator.planning import declared
+from typer.main import get_command
+
+from argosy.api import Ensemble, InferenceModel
+from argosy.cli.main import app
+from argosy.cli.rollout.targets.target import named
+from argosy.planning.rollouts.requests import command_argument
+from argosy.rollout.machine import advance
+from argosy.rollout.state import FailedRevision, Phase, Revision, RolloutInputs, RolloutState
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ONE, TWO = Revision("one", 1), Revision("two", 2)
+
+
+def parsed(words: list[str]) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of the commands and the options that the command line reads."""
+    command: Any = get_command(app)
+    context, names = command.make_context("argosy", words[1:], resilient_parsing=False), []
+    while rest := [*context.protected_args, *context.args] if hasattr(context, "protected_args") else context.args:
+        name, command, rest = command.resolve_command(context, rest)
+        names.append(name)
+        context = command.make_context(name, rest, parent=context)
+        if not hasattr(command, "resolve_command"):
+            break
+    return names, context.params
+
+
+@pytest.mark.parametrize("namespace", ["default", "team-a"])
+@pytest.mark.parametrize(
+    ("member", "kind"), [(declared.model("m"), "InferenceModel"), (declared.ensemble("m", "x"), "Ensemble")]
+)
+def test_a_held_revision_is_tried_again_by_the_command_of_its_message(
+    member: InferenceModel | Ensemble, kind: str, namespace: str
+) -> None:
+    metadata = member.metadata.model_copy(update={"namespace": namespace})
+    resource = command_argument(member.model_copy(update={"metadata": metadata}))
+    held = RolloutState(Phase.HELD, NOW, stable=ONE, failed=(FailedRevision(TWO, "ErrorRate", "", NOW),))
+    state, _ = advance(held, None, RolloutInputs(TWO, NOW, resource=resource))
+    hint = re.search("`(argosy [^`]*)`", state.message)
+    assert hint is not None
+    names, options = parsed(shlex.split(hint[1]))
+    assert names == ["rollout", "retry"]
+    assert named(options["name"]) == ((kind,), "m")
+    assert options["revision"] == "two"
+    assert options["namespace"] == (None if namespace == "default" else namespace)
