@@ -21,8 +21,8 @@ def retained(records: Sequence[Record]) -> tuple[Record, ...]:
         if record.outcome is Ending.PROMOTED:
             promoted.setdefault(record.revision.name, index)
     order = [*range(NEWEST), *promoted.values(), *range(len(records))]
-    kept = set(list(dict.fromkeys(order))[:MOST_RECORDS])
-    return tuple(record for index, record in enumerate(records) if index in kept)
+    staying = set(list(dict.fromkeys(order))[:MOST_RECORDS])
+    return tuple(record for index, record in enumerate(records) if index in staying)
 
 
 def promoted(records: Sequence[Record]) -> frozenset[str]:

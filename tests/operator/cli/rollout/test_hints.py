@@ -10,33 +10,30 @@ from tests.operator.planning import declared
 from typer.main import get_command
 
 from argosy.api import Ensemble, InferenceModel
-from argosy.cli.main import app
+from argosy.cli.main import application
 from argosy.cli.rollout.targets.target import named
 from argosy.planning.rollouts.requests import command_argument
 from argosy.rollout.machine import advance
 from argosy.rollout.state import FailedRevision, Phase, Revision, RolloutInputs, RolloutState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+MEMBERS = [(declared.model("m"), "InferenceModel"), (declared.ensemble("m", "x"), "Ensemble")]
 ONE, TWO = Revision("one", 1), Revision("two", 2)
 
 
 def parsed(words: list[str]) -> tuple[list[str], dict[str, Any]]:
     """Return the names of the commands and the options that the command line reads."""
-    command: Any = get_command(app)
-    context, names = command.make_context("argosy", words[1:], resilient_parsing=False), []
-    while rest := [*context.protected_args, *context.args] if hasattr(context, "protected_args") else context.args:
-        name, command, rest = command.resolve_command(context, rest)
+    command: Any = get_command(application(["rollout"]))
+    names, rest = [], words[1:]
+    while hasattr(command, "resolve_command"):
+        context = command.make_context(command.name, list(rest))
+        name, command, rest = command.resolve_command(context, context._protected_args + context.args)
         names.append(name)
-        context = command.make_context(name, rest, parent=context)
-        if not hasattr(command, "resolve_command"):
-            break
-    return names, context.params
+    return names, command.make_context(names[-1], list(rest)).params
 
 
 @pytest.mark.parametrize("namespace", ["default", "team-a"])
-@pytest.mark.parametrize(
-    ("member", "kind"), [(declared.model("m"), "InferenceModel"), (declared.ensemble("m", "x"), "Ensemble")]
-)
+@pytest.mark.parametrize(("member", "kind"), MEMBERS)
 def test_a_held_revision_is_tried_again_by_the_command_of_its_message(
     member: InferenceModel | Ensemble, kind: str, namespace: str
 ) -> None:
