@@ -48,7 +48,7 @@ def revised(
     number_before = next((revision.number for revision in existing if revision.name == current), 0)
     number = number_before if number_before > latest else latest + 1
     names = [revision.name for revision in others]
-    outdated = set(names) - set(latest_of(names, limit, good)) - set(in_use)
+    outdated = set(names) - set(latest_of(names, limit, set(good) - set(in_use))) - set(in_use)
     return History(Revision(current, number), frozenset(outdated))
 
 

@@ -61,7 +61,7 @@ class MemberRevisions:
         `good` ones first.
         """
         latest, *former = reversed(list(self.records))
-        former = latest_of(former, self.resource.spec.revision_history_limit, good)
+        former = latest_of(former, self.resource.spec.revision_history_limit, good - in_use)
         return {name: spec for name, spec in self.records.items() if name in {*in_use, latest, *former}}
 
 
