@@ -380,17 +380,17 @@ def test_a_push_while_it_goes_back_is_tried_as_soon_as_the_stable_revision_serve
     assert (begins.phase, begins.candidate, action.weights) == (Phase.LOADING, THREE, {1: 1_000_000, 3: 0})
 
 
-def test_a_request_that_came_too_late_does_not_act_on_a_later_rollout_of_the_same_revision() -> None:
+def test_a_request_of_an_ended_rollout_does_not_act_on_a_later_rollout_of_the_same_revision() -> None:
     bad = Verdict(Outcome.FAILED, STEPPING.analysis, "errorRate", "1.2% of 500 requests failed")
-    late = replace(READY, promote="two", undo="two@four", undo_name="four", retry="two")
-    state, _ = advance(STEPPING, spec(), replace(late, verdict=bad))
-    gone = replace(late, candidate_ready=False, candidate_loaded=False)
+    overdue = replace(READY, promote="two", undo="two@four", undo_name="four", retry="two")
+    state, _ = advance(STEPPING, spec(), replace(overdue, verdict=bad))
+    gone = replace(overdue, candidate_ready=False, candidate_loaded=False)
     for _ in range(3):
         state, _ = advance(state, spec(), gone)
     assert state.phase is Phase.HELD, "the annotation retry was set before it failed"
     state, _ = advance(state, spec(), replace(gone, retry="two@again"))
     assert state.phase is Phase.LOADING
-    state, action = advance(state, spec(), replace(late, retry="two@again"))
+    state, action = advance(state, spec(), replace(overdue, retry="two@again"))
     assert (state.phase, action.weights) == (Phase.STEPPING, {1: 950_000, 2: 50_000})
 
 

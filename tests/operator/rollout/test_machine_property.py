@@ -277,8 +277,8 @@ class Rollouts(RuleBasedStateMachine):
         """Return whether a share may be another one without a verdict."""
         former, spec = self.former, self.spec
         promotes = spec is None or not spec.proves or spec.analysis.on_inconclusive is OnInconclusive.PROMOTE
-        places = ("split", "together", "by_replicas")
-        fits = former is not None and all(getattr(former, name) == getattr(inputs, name) for name in places)
+        placements = ("split", "together", "by_replicas")
+        fits = former is not None and all(getattr(former, name) == getattr(inputs, name) for name in placements)
         return promotes or self.state.by_hand or not fits or self.edited
 
     def requested(self, before: RolloutState, inputs: RolloutInputs) -> None:
