@@ -57,6 +57,7 @@ class Rollouts(RuleBasedStateMachine):
         self.over: set[tuple[str, str]] = set()
         self.former: RolloutInputs | None = None
         self.judging: Outcome | None = None
+        self.stood = False
         self.state, self.action = advance(None, spec, self.inputs)
 
     # What happens to it.
@@ -178,9 +179,14 @@ class Rollouts(RuleBasedStateMachine):
     @rule()
     def prove(self) -> None:
         """Let the present step pass."""
+        self.watch(Outcome.SUCCESSFUL, 1000)
+
+    @rule(outcome=st.sampled_from(Outcome), requests=st.sampled_from([5, 1000]))
+    def watch(self, outcome: Outcome, requests: int) -> None:
+        """Let twelve minutes pass with one verdict on the present step."""
         for _ in range(12):
             self.inputs = replace(self.inputs, now=self.inputs.now + timedelta(minutes=1))
-            self.step(verdict=Verdict(Outcome.SUCCESSFUL, self.state.analysis), requests=1000)
+            self.step(verdict=Verdict(outcome, self.state.analysis), requests=requests)
 
     @rule(outcome=st.sampled_from([Outcome.SUCCESSFUL, Outcome.FAILED]))
     def end(self, outcome: Outcome) -> None:
@@ -232,7 +238,7 @@ class Rollouts(RuleBasedStateMachine):
         self.requested(before, inputs)
         self.settled(inputs)
         self.remember(before, inputs)
-        self.former = inputs
+        self.former, self.stood = inputs, self.stands(self.state, inputs)
 
     def share(self, candidate: Revision | None) -> int:
         """Return a candidate's share of the requests."""
@@ -251,7 +257,7 @@ class Rollouts(RuleBasedStateMachine):
             return
         gap = inputs.now - self.former.now
         ran = clock.elapsed(self.state, inputs.now) - clock.elapsed(before, self.former.now)
-        stood = before.paused_at is not None and self.stands(self.state, inputs)
+        stood = self.stood and self.stands(self.state, inputs)
         most = gap if not stood and timedelta() <= gap <= clock.LONGEST_GAP else timedelta()
         assert ran <= most + timedelta(milliseconds=1)
         assert ran >= -READING
@@ -331,6 +337,13 @@ class Rollouts(RuleBasedStateMachine):
         verdict, analyzed = inputs.verdict, self.spec is not None and self.spec.proves
         verdict = verdict if verdict is not None and verdict.analysis == before.analysis else before.verdict
         passed = verdict is not None and verdict.outcome.passes and verdict.analysis == before.analysis
+        if (
+            self.spec is not None
+            and before.phase is Phase.STEPPING
+            and not self.state.by_hand
+            and len(self.action.keep) > 1
+        ):
+            self.completed(before, inputs)
         replaced = before.stable.version == before.candidate.version  # by what has the same version
         assert (
             not analyzed
@@ -339,6 +352,16 @@ class Rollouts(RuleBasedStateMachine):
             or self.state.message.startswith("promoted by hand")
             or self.timed_out(before, inputs)
         )
+
+    def completed(self, before: RolloutState, inputs: RolloutInputs) -> None:
+        """Check that a step lasted as long as it says, and had its requests."""
+        divides = inputs.split and (inputs.together or inputs.by_replicas)
+        if not self.spec.steps or not divides or before.step >= len(self.spec.steps):
+            return
+        step = self.spec.steps[before.step]
+        elapsed = clock.elapsed(clock.read(before, inputs.now, stopped=False), inputs.now)
+        assert elapsed >= timedelta(milliseconds=step.pause)
+        assert inputs.requests >= (step.min_requests or 0) or self.timed_out(before, inputs)
 
     def timed_out(self, before: RolloutState, inputs: RolloutInputs) -> bool:
         """Return whether the timeout of a step that is promoted then has passed."""
