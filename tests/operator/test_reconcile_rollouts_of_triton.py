@@ -44,7 +44,7 @@ def test_durations_are_not_compared_for_lack_of_histograms(rolling: Rolling) -> 
     rolling.until(model(2, **SWITCH), Phase.STEPPING)
     assert rolling.cluster.outcome is not None
     (one,) = subjects(rolling.cluster.outcome.rollouts.members, rolling.pool).values()
-    latency = one.analysis.latency
+    latency = one.measurable.latency
     assert (latency.service_time, latency.p50, latency.p95, latency.p99) == (None, None, None, None)
 
 
