@@ -16,7 +16,8 @@ from argosy.rollout.verdict import Measurement, Outcome
 
 ERROR_RATE: Final = "errorRate"
 STABLE_FAILS: Final = "the stable revision fails as many requests"
-_HIGHEST = 1 - 1e-6
+_HIGHEST = 1 - 5e-7
+"""Above every acceptable rate, of which the highest is a millionth below 1."""
 _NOTHING: Final = VersionSignals()
 _REMARKABLE: Final = 1.5
 """The design effect from which on it is part of the message."""
@@ -36,7 +37,7 @@ def error_test(analysis: Analysis) -> RateTest:
     """Return the test that the spec states."""
     rates = analysis.error_rate
     unacceptable = min(rates.unacceptable / MILLIONTHS, _HIGHEST)
-    return RateTest(min(rates.acceptable / MILLIONTHS, unacceptable / 2), unacceptable, confidence(analysis))
+    return RateTest(rates.acceptable / MILLIONTHS, unacceptable, confidence(analysis))
 
 
 def error_rate(
@@ -59,7 +60,7 @@ def error_rate(
         outcome = Outcome.INCONCLUSIVE
         message += f", and {STABLE_FAILS}: {stable.failed:.0f} of {stable.requests:.0f}"
     elif outcome is Outcome.INCONCLUSIVE and not failed:
-        message += f"; {test.fewest_samples:.0f} without a failure are needed"
+        message += f"; {test.fewest_samples} without a failure are needed"
     return Measurement(
         ERROR_RATE,
         failed / requests if requests else None,

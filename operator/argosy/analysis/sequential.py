@@ -7,7 +7,7 @@ because the ratio is a martingale; no other test of these error rates needs fewe
 
 from dataclasses import dataclass
 from enum import Enum
-from math import log
+from math import ceil, log
 
 
 class Decision(Enum):
@@ -53,9 +53,9 @@ class RateTest:
         return self.log_ratio(events, samples) / bound(self.confidence)
 
     @property
-    def fewest_samples(self) -> float:
+    def fewest_samples(self) -> int:
         """The samples without any event that prove the acceptable rate."""
-        return bound(self.confidence) / log((1 - self.acceptable) / (1 - self.unacceptable))
+        return ceil(bound(self.confidence) / log((1 - self.acceptable) / (1 - self.unacceptable)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from argosy.analysis.sequential import RateTest
+from argosy.analysis.errors import error_test
 from argosy.api import InferenceModel, Member, Resource, ServingPool
-from argosy.api.model.rollout.analysis import Analysis, OnInconclusive
+from argosy.api.model.rollout.analysis import OnInconclusive
 from argosy.api.model.rollout.rollout import Rollout, Strategy
-from argosy.api.values.quantity import MILLIONTHS, THOUSANDTHS
 from argosy.planning.rollouts.member import is_staged
 from argosy.planning.rollouts.revision import changed_fields, revision_of
 
@@ -56,19 +55,12 @@ def _analysis(rollout: Rollout) -> Iterator[str]:
                 f"spec.rollout.analysis.latency.{alias}: is {ratio:g}, so that a version which is as fast as the "
                 "stable one is taken back, or gets no verdict; set more than 1, such as 1.5"
             )
-    needed = _requests(analysis)
+    needed = error_test(analysis).fewest_samples
     if needed > _MANY:
         yield (
             f"spec.rollout.analysis.errorRate: a step needs {needed} requests without a failure for a verdict, and "
             f"without one {_without_verdict(analysis.on_inconclusive)}; set the two rates further apart"
         )
-
-
-def _requests(analysis: Analysis) -> int:
-    """Return the fewest requests of a step for the verdict that a version is acceptable."""
-    rates, confidence = analysis.error_rate, analysis.confidence / THOUSANDTHS
-    test = RateTest(rates.acceptable / MILLIONTHS, rates.unacceptable / MILLIONTHS, confidence)
-    return round(test.fewest_samples)
 
 
 def _without_verdict(choice: OnInconclusive) -> str:

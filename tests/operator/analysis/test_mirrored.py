@@ -89,7 +89,7 @@ def test_answers_that_differ_convict_and_name_the_worst_request() -> None:
 def test_few_answers_prove_nothing() -> None:
     result = judged(mirrored(equal=50))
     assert result.outcome is Outcome.INCONCLUSIVE
-    assert measurement(result, DIFFERENT_ANSWERS).message == "0 of 50 answers differ; 325 are needed"
+    assert measurement(result, DIFFERENT_ANSWERS).message == "0 of 50 answers differ; 326 are needed"
 
 
 def test_without_mirrored_requests_there_is_no_evidence() -> None:

@@ -42,7 +42,16 @@ def test_errors_convict_clear_or_prove_nothing():
     assert judged(answered(400)).outcome is Outcome.SUCCESSFUL
     early = judged(answered(100))
     assert early.outcome is Outcome.INCONCLUSIVE
-    assert "325 without a failure are needed" in early.message
+    assert "326 without a failure are needed" in early.message
+
+
+def test_declared_rates_are_those_that_are_tested():
+    close = Analysis.model_validate({"errorRate": {"acceptable": "0.8%", "unacceptable": "1%"}})
+    assert judged(answered(3000, 24), analysis=close).measurements[0].limit == (
+        "acceptable 0.8000%, unacceptable 1.0000%"
+    )
+    highest = Analysis.model_validate({"errorRate": {"acceptable": "99.9999%", "unacceptable": "100%"}})
+    assert judged(answered(10, 10), analysis=highest).outcome is Outcome.INCONCLUSIVE
 
 
 def test_a_batch_that_fails_as_one_is_one_failure():

@@ -77,7 +77,7 @@ STEPS = {"steps": [{"traffic": "10%"}]}
         (
             {"rollout": {**STEPS, "analysis": {"errorRate": {"acceptable": "0.001%", "unacceptable": "0.002%"}}}},
             None,
-            "spec.rollout.analysis.errorRate: a step needs 294439 requests without a failure for a verdict",
+            "spec.rollout.analysis.errorRate: a step needs 294440 requests without a failure for a verdict",
         ),
     ],
 )
@@ -105,6 +105,7 @@ def test_the_warning_of_a_gap_says_what_becomes_of_requests_with_and_without_an_
         ({"maxBatchSize": 8}, {}),
         ({"rollout": {"strategy": "Recreate"}, "minReplicas": 2}, None),
         ({"rollout": {"analysis": {"latency": {"p99": 0.5}}}}, None),
+        ({"rollout": {**STEPS, "analysis": {"errorRate": {"acceptable": "1%", "unacceptable": "100%"}}}}, None),
     ],
 )
 def test_what_does_not_surprise_has_no_warning(spec: dict[str, Any], before: dict[str, Any] | None) -> None:

@@ -123,7 +123,7 @@ def _judged(
     test = RateTest(min(limit, _HIGHEST) / _ACCEPTABLE, min(limit, _HIGHEST), confidence)
     outcome = OUTCOMES[test.decide(events, samples)]
     if outcome is Outcome.INCONCLUSIVE and not events:
-        message += f"; {test.fewest_samples:.0f} are needed"
+        message += f"; {test.fewest_samples} are needed"
     words = f"sequential probability ratio test against {test.acceptable:.4%}, confidence {confidence:.1%}"
     progress = test.progress(events, samples)
     return Measurement(name, value, text, round(samples), words, outcome, None, message, progress)
