@@ -63,6 +63,16 @@ ROLLOUT: list[Case] = [
     ),
     ({"rollout.analysis.confidence": "50%"}, "spec.rollout.analysis.confidence", 'must be more than "50%"'),
     ({"rollout.analysis.confidence": "100%"}, "spec.rollout.analysis.confidence", 'less than "100%"'),
+    (
+        {"rollout.analysis.warmUp": "40m"},
+        "spec.rollout.analysis.warmUp",
+        "is 40m, and nothing is measured in it; it must be shorter than timeout (30m)",
+    ),
+    (
+        {"rollout.analysis.timeout": "30s"},
+        "spec.rollout.analysis.timeout",
+        "is 30s, and nothing is measured in the first 30s (warmUp); set a longer timeout",
+    ),
     ({"rollout.analysis.onInconclusive": "Wait"}, "spec.rollout.analysis.onInconclusive", "Hold, Rollback, Promote"),
     ({"rollout.steps.0.pause": "1h"}, "spec.rollout.steps[0].pause", "longer than analysis.timeout (30m)"),
     ({"rollout.shadow.duration": "31m"}, "spec.rollout.shadow.duration", "is 31m, longer than analysis.timeout"),

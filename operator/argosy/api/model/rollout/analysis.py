@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints
 from argosy.api.model.rollout.conditions import ConditionText
 from argosy.api.values.base import ApiModel, Fault, Flag, Int, Number, Rule
 from argosy.api.values.meta import LABEL
-from argosy.api.values.quantity import Duration, PositiveDuration, Rate, Share, format_rate
+from argosy.api.values.quantity import Duration, PositiveDuration, Rate, Share, format_duration, format_rate
 from argosy.api.values.tensors import BY_NAME
 
 VARIABLES = ("namespace", "pool", "model", "version", "stableVersion")
@@ -228,6 +228,22 @@ def _measured_and_once(analysis: "Analysis") -> Iterator[Fault]:
             yield Fault(f"{name} is not measured; set latency.{name} or leave this out", ("dryRun", index))
 
 
+def _measured_in_time(analysis: "Analysis") -> Iterator[Fault]:
+    if analysis.warm_up < analysis.timeout:
+        return
+    warm_up, timeout = format_duration(analysis.warm_up), format_duration(analysis.timeout)
+    if analysis.warm_up == WARM_UP_MS:
+        yield Fault(
+            f"is {timeout}, and nothing is measured in the first {warm_up} (warmUp); set a longer timeout, or a "
+            "shorter warmUp",
+            ("timeout",),
+        )
+    else:
+        yield Fault(
+            f"is {warm_up}, and nothing is measured in it; it must be shorter than timeout ({timeout})", ("warmUp",)
+        )
+
+
 def _some_confidence(analysis: "Analysis") -> Iterator[Fault]:
     if not 500 < analysis.confidence < 1000:
         yield Fault('must be more than "50%" and less than "100%", such as "95%"', ("confidence",))
@@ -292,5 +308,6 @@ class Analysis(ApiModel):
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(("queries",), lambda analysis: named_once(analysis.queries, "queries")),
         Rule(("confidence",), _some_confidence),
+        Rule(("warm_up", "timeout"), _measured_in_time),
         Rule(("dry_run", "latency"), _measured_and_once),
     )
