@@ -5,6 +5,7 @@ from datetime import datetime
 from textwrap import wrap
 from typing import Any
 
+from argosy.api.model.rollout.steps import PAUSE_MS
 from argosy.api.rolloutstatus import (
     AnalysisStatus,
     MeasurementStatus,
@@ -13,18 +14,21 @@ from argosy.api.rolloutstatus import (
     ShadowOutputStatus,
     ShadowStatus,
 )
+from argosy.api.values.quantity import format_duration, parse_duration
 from argosy.api.values.times import parse_time
 from argosy.cli.evidence import bar
 from argosy.cli.rollout.member import Member
 from argosy.cli.rollout.progress import described, progress, traffic
 from argosy.local.printing import NONE, age, aligned
-from argosy.rollout.state import Phase
+from argosy.rollout.state import Ending, Phase
+from argosy.rollout.verdict import Outcome
 from argosy_common.wording import shortened
 
 _COLUMNS, _LEAST, _LONGEST_NAME, _HALF = 80, 24, 16, 6
 _MEASUREMENTS = ("MEASUREMENT", "PASSES".ljust(_HALF + 3) + "FAILS ", "CANDIDATE", "STABLE", "SAMPLES", "OUTCOME")
 _OUTPUTS = ("OUTPUT", "DIFFERENT", "LARGEST DIFFERENCE", "ROWS ALIKE", "WORST REQUESTS")
 _COUNTS = ("equal", "different", "failed", "uncompared", "skipped", "canceled")
+_PAUSE = format_duration(PAUSE_MS)
 _HELD = ("HELD", "VERSION", "REASON", "AGE", "MESSAGE")
 _HISTORY = ("REVISION", "VERSION", "OUTCOME", "AGE", "MESSAGE")
 
@@ -87,14 +91,15 @@ def evidence(analysis: AnalysisStatus | None) -> Iterator[str]:
 
 def record(one: RolloutRecord, now: datetime) -> Iterator[str]:
     """Yield the lines about one earlier rollout, with its evidence."""
+    analysis = _decisive(one.analysis) if one.outcome == Ending.ROLLED_BACK else one.analysis
     fields = (
         ("Revision", f"{one.revision} (version {one.version})"),
         ("Outcome", f"{one.outcome} {_age(one.time, now)} ago"),
         ("Message", one.message),
-        ("Analysis", _analysis(one.analysis)),
+        ("Analysis", _analysis(analysis)),
     )
     yield from wrapped([(f"{name}:", value) for name, value in fields if value])
-    yield from evidence(one.analysis)
+    yield from evidence(analysis)
 
 
 def history(rollout: RolloutStatus | None, now: datetime) -> Iterator[str]:
@@ -109,14 +114,14 @@ def history(rollout: RolloutStatus | None, now: datetime) -> Iterator[str]:
 
 def _fields(member: Member, rollout: RolloutStatus, now: datetime) -> Sequence[tuple[str, str]]:
     step = f", step {rollout.step} of {rollout.steps}" if rollout.step and rollout.steps else ""
-    since = f" for {_age(rollout.since, now)}" if rollout.since else ""
+    since = f" for {_age(rollout.since, now)}{_least(member, rollout)}" if rollout.since else ""
     strategy = f"{rollout.strategy}: {rollout.strategy_message}" if rollout.strategy_message else rollout.strategy
     return (
         (member.kind, f"{member.namespace}/{member.name}"),
         ("Phase", f"{rollout.phase}{step}{since}"),
         ("Stable", described(rollout.stable)),
         ("Candidate", described(rollout.candidate)),
-        ("Former", described(rollout.former)),
+        ("Former", _former(member, rollout)),
         ("Traffic", traffic(rollout)),
         ("Strategy", strategy),
         ("Waiting", rollout.waiting),
@@ -127,8 +132,34 @@ def _fields(member: Member, rollout: RolloutStatus, now: datetime) -> Sequence[t
 
 
 def _shown(rollout: RolloutStatus) -> AnalysisStatus | None:
-    """Return the analysis of the last candidate; none of a revision that was the first one, and needed no proof."""
-    return rollout.analysis if rollout.phase != Phase.STABLE else None
+    """Return the analysis of the last candidate; none of a revision that was the first one, and needed no proof, or
+    was taken back before anything was measured.
+    """
+    if rollout.phase == Phase.STABLE:
+        return None
+    return _decisive(rollout.analysis) if rollout.phase in (Phase.ROLLING_BACK, Phase.HELD) else rollout.analysis
+
+
+def _decisive(analysis: AnalysisStatus | None) -> AnalysisStatus | None:
+    """Return an analysis that has convicted the candidate, or has samples of it."""
+    if analysis is None or analysis.outcome == Outcome.FAILED or any(one.samples for one in analysis.measurements):
+        return analysis
+    return None
+
+
+def _former(member: Member, rollout: RolloutStatus) -> str:
+    """Return the former revision, and whether it is loaded as far as the status has it."""
+    if rollout.former is None or member.loaded is None or rollout.former.version in member.loaded:
+        return described(rollout.former)
+    return f"{described(rollout.former)}, not loaded"
+
+
+def _least(member: Member, rollout: RolloutStatus) -> str:
+    """Return the least duration of the present step; empty where the spec does not state it as its status counts."""
+    steps = (member.spec.get("rollout") or {}).get("steps") or ()
+    if rollout.phase != Phase.STEPPING or not rollout.step or len(steps) != rollout.steps:
+        return ""
+    return f" of at least {format_duration(parse_duration(steps[rollout.step - 1].get('pause') or _PAUSE))}"
 
 
 def _shadow(shadow: ShadowStatus | None) -> str:

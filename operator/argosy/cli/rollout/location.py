@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -41,7 +41,8 @@ class Location:
     state: Annotated[
         Path | None,
         typer.Option(
-            help="The state folder of `argosy up`. Default: .argosy if it runs here and no option names a cluster.",
+            help="The state folder of `argosy up`. Default: .argosy if it runs here, or there is no "
+            "kubeconfig, and no option names a cluster.",
             rich_help_panel=_LOCAL,
         ),
     ] = None
@@ -89,17 +90,25 @@ class Location:
             from argosy.cluster.client.connection import Connection
         except ModuleNotFoundError as missing:
             raise TargetError(f"a cluster is reached by {missing.name}: pip install 'argosy[operator]'") from missing
-        try:
-            namespace = self.namespace or default_namespace(self.kubeconfig, self.context)
-            async with Connection.open(self.kubeconfig, self.context) as connection:
-                yield ClusterTarget(connection, namespace)
-        except CredentialsError as error:
-            out = (
-                ""
-                if self._names_cluster
-                else f"; no argosy up runs here, in {DEFAULT_STATE}: name its folder by --state"
-            )
+        async with AsyncExitStack() as stack:
+            try:
+                namespace = self.namespace or default_namespace(self.kubeconfig, self.context)
+                connection = await stack.enter_async_context(Connection.open(self.kubeconfig, self.context))
+                target: Target = ClusterTarget(connection, namespace)
+            except CredentialsError as error:
+                target = self._of_the_last_up(error)
+            yield target
+
+    def _of_the_last_up(self, error: Exception) -> Target:
+        """Return the `argosy up` that has ended here, where there is no cluster. Raises TargetError."""
+        if self._names_cluster:
+            raise TargetError(str(error)) from error
+        folder = StateFolder(DEFAULT_STATE)
+        if not folder.status_file.exists():
+            out = f"; no argosy up runs here, in {DEFAULT_STATE}: name its folder by --state"
             raise TargetError(f"{error}{out}") from error
+        typer.echo(f"argosy up has ended, and left this status in {DEFAULT_STATE}", err=True)
+        return LocalTarget(folder)
 
 
 def with_location(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,6 +1,6 @@
 """A model or an ensemble as its document has it, which may be of another release: only what a rollout needs is read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,10 @@ from argosy.api.rolloutstatus import RolloutStatus
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A model or an ensemble. `conditions` are by type; `rollout` is None where nothing is proven."""
+    """A model or an ensemble. `conditions` are by type; `rollout` is None where nothing is proven.
+
+    `loaded`: the versions that servers have; None where the status does not list any.
+    """
 
     kind: str
     name: str
@@ -21,6 +24,7 @@ class Member:
     observed_generation: int = 0
     conditions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rollout: RolloutStatus | None = None
+    loaded: frozenset[int] | None = None
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> "Member":
@@ -37,6 +41,7 @@ class Member:
             observed_generation=status.get("observedGeneration", 0),
             conditions={condition["type"]: condition for condition in status.get("conditions") or ()},
             rollout=RolloutStatus.model_validate(rollout, by_alias=True, by_name=False) if rollout else None,
+            loaded=_loaded(status.get("versions") or ()),
         )
 
     @property
@@ -63,3 +68,9 @@ class Member:
         """Return the message of a condition, or its reason."""
         body = self.conditions.get(condition, {})
         return str(body.get("message") or body.get("reason") or "")
+
+
+def _loaded(versions: Sequence[Mapping[str, Any]]) -> frozenset[int] | None:
+    if not versions:
+        return None
+    return frozenset(one["version"] for one in versions if one.get("availableReplicas"))

@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 RENEW_S = 60.0
 """Seconds between readings of a token: the kubelet and plugins replace it long before it expires."""
 _DEFAULT = "default"
+_READER = "kubernetes.aio.config.kube_config"
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _UNREADABLE = (ConfigException, OSError, ValueError, TypeError, AttributeError)
 """What the kubernetes package raises for files that are missing or invalid."""
@@ -75,6 +76,7 @@ def default_namespace(kubeconfig: Path | None = None, context: str | None = None
     """
     if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
         return _NAMESPACE_FILE.read_text().strip() if _NAMESPACE_FILE.exists() else _DEFAULT
+    logging.getLogger(_READER).setLevel(logging.ERROR)  # it warns of a file that is missing, which the error below says
     try:
         contexts, current = list_kube_config_contexts(None if kubeconfig is None else str(kubeconfig))
     except _UNREADABLE as error:

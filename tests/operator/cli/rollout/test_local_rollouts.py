@@ -91,20 +91,31 @@ def test_what_cannot_be_is_refused(running: StateFolder, arguments: tuple[str, .
     assert read_annotations(running) == {}
 
 
-def test_without_an_argosy_up_and_a_cluster_both_ways_out_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the current folder, in which there is no way to a cluster."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     (tmp_path / "config").write_text("apiVersion: v1\nkind: Config\n")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    return tmp_path
+
+
+def test_what_an_argosy_up_left_is_shown_where_there_is_no_cluster(nowhere: Path) -> None:
+    folder = StateFolder(nowhere / ".argosy")
+    folder.create()
+    folder.write_status({"resources": [body(stepping())]})
+    result = CliRunner().invoke(application(["rollout"]), ["rollout", "status", "chat", "--no-watch"])
+    assert (result.exit_code, result.stderr) == (0, "argosy up has ended, and left this status in .argosy\n")
+    assert result.stdout.startswith("InferenceModel:  default/chat\n")
+
+
+def test_without_an_argosy_up_and_a_cluster_both_ways_out_are_named(nowhere: Path) -> None:
     result = CliRunner().invoke(application(["rollout"]), ["rollout", "pause", "chat"])
     assert result.exit_code == 1
     assert "no argosy up runs here, in .argosy: name its folder by --state" in result.stderr
     result = CliRunner().invoke(
-        application(["rollout"]), ["rollout", "pause", "chat", "--kubeconfig", str(tmp_path / "config")]
+        application(["rollout"]), ["rollout", "pause", "chat", "--kubeconfig", str(nowhere / "config")]
     )
     assert result.exit_code == 1
     assert "argosy up" not in result.stderr

@@ -107,7 +107,7 @@ def test_a_resource_without_a_status_has_only_been_declared() -> None:
 def test_a_rollout_in_detail() -> None:
     assert list(description(Member.of(body(stepping(failed=held().failed), shown=SHARES)), NOW)) == [
         "InferenceModel:  default/chat",
-        "Phase:           Stepping, step 2 of 2 for 3m",
+        "Phase:           Stepping, step 2 of 2 for 3m of at least 1m",
         "Stable:          revision aaa1 (version 1)",
         "Candidate:       revision bbb2 (version 2)",
         "Traffic:         50% of the requests (measured 49.8%)",
@@ -125,6 +125,25 @@ def test_a_rollout_in_detail() -> None:
         "HELD  VERSION  REASON     AGE  MESSAGE",
         "bbb2  2        ErrorRate  60s  12 of 300 requests failed",
     ]
+
+
+@pytest.mark.parametrize(("loaded", "note"), [((), ""), ((2,), ", not loaded"), ((1, 2), "")])
+def test_a_former_revision_is_loaded_or_not(loaded: tuple[int, ...], note: str) -> None:
+    versions = [{"version": version, "availableReplicas": 1} for version in loaded]
+    lines = list(description(Member.of(body(promoted(), ready="True", versions=versions)), NOW))
+    assert [line for line in lines if line.startswith("Former:")] == [
+        f"Former:          revision aaa1 (version 1){note}"
+    ]
+
+
+def test_what_was_taken_back_before_anything_was_measured_has_no_analysis() -> None:
+    measurement = Measurement("errorRate", None, "<= 0.001", 0, "SPRT", Outcome.INCONCLUSIVE)
+    verdict = Verdict(Outcome.INCONCLUSIVE, "4/bbb2/1", "Errors", "no requests", (measurement,))
+    lines = list(description(Member.of(body(held(verdict=verdict))), NOW))
+    assert not [line for line in lines if line.startswith(("Analysis:", "MEASUREMENT"))]
+    convicted = replace(verdict, outcome=Outcome.FAILED)
+    lines = list(description(Member.of(body(held(verdict=convicted))), NOW))
+    assert [line for line in lines if line.startswith("Analysis:")]
 
 
 def test_it_fits_in_80_columns() -> None:
