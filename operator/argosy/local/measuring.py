@@ -89,8 +89,9 @@ class Measuring:
             if urls.get(key) != url:
                 del self._sources[key]
                 await source.close()
-        for key in urls.keys() - self._sources.keys():
-            self._sources[key] = urls[key], self._open(urls[key])
+        for key, url in urls.items():
+            if key not in self._sources:
+                self._sources[key] = url, self._open(url)
         readings = await asyncio.gather(*(self._measured(pool, now) for pool in pools))
         self.latest = {pool.pool: signals for pool, signals in zip(pools, readings, strict=True)}
         return True
