@@ -263,6 +263,6 @@ def test_a_spec_that_is_not_accepted_stops_the_rollout_of_the_one_before_it() ->
         rolling.tick(refused)
     assert (rolling.state.phase, rolling.state.candidate) == (Phase.STEPPING, candidate)
     assert rolling.state.waiting == "InvalidSpec"
-    assert "the spec that is declared now is not accepted: spec.version " in rolling.state.message
+    assert rolling.state.message.startswith("stopped: the declared spec is not accepted: spec.version ")
     rolling.pass_steps(model(2))
     assert rolling.state.stable == candidate

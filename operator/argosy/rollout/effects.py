@@ -178,7 +178,8 @@ def undo(context: Context, target: Phase) -> RolloutState:
 
 def _go_back(context: Context, target: Phase, fact: FailureFact, ending: Ending = Ending.ROLLED_BACK) -> RolloutState:
     candidate = context.state.candidate
-    message = f"{fact.reason}: {fact.message}" if fact.message else fact.reason
+    named = fact.message and fact.reason != ending  # a history has the ending next to the message
+    message = f"{fact.reason}: {fact.message}" if named else fact.message or fact.reason
     state = _ended(context, ending, message)
     if candidate is not None:
         entry = FailedRevision(candidate, fact.reason, fact.message, context.now)

@@ -34,7 +34,7 @@ def _reason(context: Context) -> tuple[str, str]:
     if state.phase is Phase.ROLLING_BACK:
         return Waiting.UNLOADED, _rolling_back(context)
     if inputs.unrelated is not None:
-        return inputs.unrelated.reason, _fact("stopped for what the revision did not cause", inputs.unrelated)
+        return inputs.unrelated.reason, _fact("stopped", inputs.unrelated)
     if inputs.candidate_failed is not None:
         return inputs.candidate_failed.reason, _fact("it fails", inputs.candidate_failed)
     if not inputs.candidate_ready:

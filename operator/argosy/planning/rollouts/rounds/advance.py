@@ -92,7 +92,7 @@ class _FleetRound:
         what = f": {problem.path} {problem.message}" if problem is not None else ""
         return FailureFact(
             _INVALID,
-            f"the spec that is declared now is not accepted{what}; correct it, or declare the former one again",
+            f"the declared spec is not accepted{what}; correct it, or declare the former one again",
         )
 
 
