@@ -202,7 +202,8 @@ class Monitoring(ApiModel):
 
     prometheus: Prometheus | None = Field(
         default=None,
-        description="Prometheus, for autoscaling and canary analysis. Default: metrics are read from the servers.",
+        description="Prometheus, for autoscaling and the analysis of rollouts. Default: metrics are read from the "
+        "servers.",
     )
 
 

@@ -64,6 +64,15 @@ def test_what_is_no_percentage_is_refused(text: object) -> None:
         parse_percent(text)
 
 
+def test_too_many_decimals_are_named() -> None:
+    with pytest.raises(ValueError, match=r"'10\.55%' has too many decimals for this percentage, at most 1"):
+        parse_percent("10.55%")
+    with pytest.raises(ValueError, match=r"'0\.00001%' has too many decimals for this percentage, at most 4"):
+        parse_rate("0.00001%")
+    with pytest.raises(ValueError, match=r"'1000\.5%' is no percentage"):
+        parse_rate("1000.5%")
+
+
 def test_a_share_is_at_most_all() -> None:
     assert parse_share("100%") == 1000
     with pytest.raises(ValueError, match="more than"):

@@ -18,6 +18,7 @@ MILLIONTHS: Final = 1_000_000
 
 _PERCENT = re.compile(r"([0-9]{1,6})(?:\.([0-9]))?%")
 _RATE = re.compile(r"([0-9]{1,3})(?:\.([0-9]{1,4}))?%")
+_DECIMALS = re.compile(r"[0-9]+\.([0-9]+)%")
 _DURATION = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?(?:([0-9]{1,6})ms)?")
 _UNITS = (("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
 
@@ -31,7 +32,7 @@ def parse_percent(value: object) -> int:
     """Return the thousandths of a percentage: `12.5%` is 125. Raises ValueError if it is none."""
     match = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f'{value!r} is no percentage; write it as "10%" or "2.5%"')
+        raise ValueError(_no_percentage(value, 1, '"10%" or "2.5%"'))
     return int(match.group(1)) * 10 + int(match.group(2) or 0)
 
 
@@ -53,11 +54,19 @@ def parse_rate(value: object) -> int:
     """Return the millionths of a percentage of at most 100 %: `0.05%` is 500. Raises ValueError if it is none."""
     match = _RATE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f'{value!r} is no percentage; write it as "0.1%" or "2%"')
+        raise ValueError(_no_percentage(value, 4, '"0.1%" or "2%"'))
     millionths = int(match.group(1)) * 10_000 + int((match.group(2) or "").ljust(4, "0"))
     if millionths > MILLIONTHS:
         raise ValueError(f'{value!r} is more than "100%"')
     return millionths
+
+
+def _no_percentage(value: object, decimals: int, examples: str) -> str:
+    """Return why a value is no percentage with at most `decimals` digits after the point."""
+    match = _DECIMALS.fullmatch(value) if isinstance(value, str) else None
+    if match is not None and len(match.group(1)) > decimals:
+        return f"{value!r} has too many decimals for this percentage, at most {decimals}; write it as {examples}"
+    return f"{value!r} is no percentage; write it as {examples}"
 
 
 def format_rate(millionths: int) -> str:
