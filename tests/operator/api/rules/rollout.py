@@ -74,6 +74,7 @@ ROLLOUT: list[Case] = [
         "is 30s, and nothing is measured in the first 30s (warmUp); set a longer timeout",
     ),
     ({"rollout.analysis.onInconclusive": "Wait"}, "spec.rollout.analysis.onInconclusive", "Hold, Rollback, Promote"),
+    ({"rollout.steps.0.pause": {}}, "spec.rollout.steps[0].pause", "to wait for a person, set rollout.paused"),
     ({"rollout.steps.0.pause": "1h"}, "spec.rollout.steps[0].pause", "longer than analysis.timeout (30m)"),
     ({"rollout.shadow.duration": "31m"}, "spec.rollout.shadow.duration", "is 31m, longer than analysis.timeout"),
     ({"rollout.shadow.duration": "0s"}, "spec.rollout.shadow.duration", "must be more than 0"),

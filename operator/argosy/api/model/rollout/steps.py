@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from argosy.api.values.base import ApiModel, Fault, Int, Rule
 from argosy.api.values.quantity import Duration, Share
@@ -34,11 +34,21 @@ def some_traffic(what: str) -> Rule:
     )
 
 
+def _for_a_time(value: object) -> object:
+    """Return the value of a pause. Raises ValueError for one without an end, which other projects write as {}."""
+    if value == {}:
+        raise ValueError(
+            "a step's pause has a duration, such as 5m; to wait for a person, set rollout.paused, or the annotation "
+            "argosy.dev/pause at any time"
+        )
+    return value
+
+
 class RolloutStep(ApiModel):
     """A share of the traffic for the candidate, and how long it lasts."""
 
     traffic: Share = Field(description='The share of requests for the candidate, as "5%".')
-    pause: Duration = Field(
+    pause: Annotated[Duration, BeforeValidator(_for_a_time)] = Field(
         default=PAUSE_MS,
         description="The minimum duration of the step, such as 5m. Default: 1m.",
         json_schema_extra={"default": "1m"},
