@@ -8,7 +8,16 @@ import pytest
 
 from argosy.api.model.rollout.rollout import Rollout
 from argosy.rollout.machine import advance
-from argosy.rollout.state import Action, FailedRevision, FailureFact, Phase, Revision, RolloutInputs, RolloutState
+from argosy.rollout.state import (
+    Action,
+    Ending,
+    FailedRevision,
+    FailureFact,
+    Phase,
+    Revision,
+    RolloutInputs,
+    RolloutState,
+)
 from argosy.rollout.verdict import Outcome, Verdict
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -215,6 +224,10 @@ def test_an_undo_of_a_promoted_revision_serves_the_former_until_git_changes() ->
     requested = replace(READY, undo="two", stable_ready=False)
     back, action = advance(state, spec(), requested)
     assert (back.phase, action.weights, action.keep) == (Phase.ROLLING_BACK, {1: 1_000_000, 2: 0}, {1, 2})
+    assert (back.history[0].outcome, back.history[0].message.partition(",")[0]) == (
+        Ending.UNDONE,
+        "taken back by the annotation argosy.dev/undo",
+    )
     assert "answers until the stable revision is loaded" in advance(back, spec(), requested)[0].message
     _, action = advance(back, spec(), replace(requested, stable_ready=True))
     assert action.keep == {1}

@@ -1,6 +1,6 @@
 """A rollout in detail, and its history, as tables of at most 80 columns, and as a document."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from textwrap import wrap
 from typing import Any
@@ -156,7 +156,7 @@ def _former(member: Member, rollout: RolloutStatus) -> str:
 
 def _least(member: Member, rollout: RolloutStatus) -> str:
     """Return the least duration of the present step; empty where the spec does not state it as its status counts."""
-    steps = (member.spec.get("rollout") or {}).get("steps") or ()
+    steps: Sequence[Mapping[str, Any]] = (member.spec.get("rollout") or {}).get("steps") or ()
     if rollout.phase != Phase.STEPPING or not rollout.step or len(steps) != rollout.steps:
         return ""
     return f" of at least {format_duration(parse_duration(steps[rollout.step - 1].get('pause') or _PAUSE))}"
