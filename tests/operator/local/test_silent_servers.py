@@ -70,6 +70,7 @@ def server(tmp_path: Path, answers: Answers, monkeypatch: pytest.MonkeyPatch) ->
 async def test_the_last_word_of_a_server_that_hangs_stands_for_a_while(server: ManagedServer, answers: Answers) -> None:
     assert (await server.observe(100.0)).ready
     answers.goes.clear()
+    await server.observe(100.0)
     report = await server.observe(100.0 + EXPIRY_S - 0.1)
     assert (report.ready, report.error) == (True, "")
     assert await server.tallies() == (), "what it has done is not asked of one that does not answer"
@@ -90,6 +91,16 @@ async def test_the_last_word_of_a_server_that_hangs_stands_for_a_while(server: M
     report = await server.observe(100.0 + HANG_S + 2)
     assert (report.ready, report.error) == (True, "")
     assert await server.tallies() == ("tally",)
+
+
+async def test_a_server_is_not_silent_while_the_round_before_takes_long(
+    server: ManagedServer, answers: Answers
+) -> None:
+    assert (await server.observe(100.0)).ready
+    answers.goes.clear()
+    report = await server.observe(100.0 + 2 * EXPIRY_S)
+    assert (report.ready, report.error) == (True, ""), "it was asked a moment ago"
+    assert not (await server.observe(100.0 + 3 * EXPIRY_S)).ready
 
 
 async def test_that_it_hangs_is_reported_until_it_answers(server: ManagedServer, answers: Answers) -> None:

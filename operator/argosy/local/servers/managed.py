@@ -21,7 +21,7 @@ BACKOFF_FIRST_S, BACKOFF_MOST_S = 1.0, 30.0
 OBSERVE_TIMEOUT_S = 1.0
 """Seconds that a round waits for a server's answer, so that one that hangs does not delay the others."""
 EXPIRY_S = 5.0
-"""Seconds after which a server that does not answer is no longer live."""
+"""Seconds after which a server that was asked and does not answer is no longer live."""
 HANG_S = 120.0
 """Seconds without an answer after which users are advised to end a server. On a busy machine a healthy one is slow."""
 BACKOFF_RESET_S = 60.0
@@ -45,7 +45,7 @@ class ManagedServer:
         self._started = 0.0
         self._start_at = 0.0
         self._look: asyncio.Task[bool] | None = None
-        self._heard_at = 0.0
+        self._heard_at = self._requested_at = 0.0
 
     @property
     def error(self) -> str:
@@ -81,13 +81,13 @@ class ManagedServer:
     async def observe(self, now: float) -> ServerReport:
         """Return the report of the server and its models; the former one while a slow answer has not expired."""
         if self._look is None:
-            self._look = asyncio.create_task(self._answers())
+            self._look, self._requested_at = asyncio.create_task(self._answers()), now
         await asyncio.wait({self._look}, timeout=OBSERVE_TIMEOUT_S)
         if self._look.done():
             self.live, self._look = self._look.result(), None
             if self.live:
                 self._heard_at, self._silence = now, ""
-        elif now - self._heard_at >= EXPIRY_S:
+        elif now - self._requested_at >= EXPIRY_S:  # a round that took long itself is no silence of the server
             self.live = False
             self._silence = self._silent(now - self._heard_at)
         if not self.live:
