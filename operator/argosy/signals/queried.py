@@ -18,15 +18,18 @@ class QueriedScraper:
     """Scrapes one pool's servers by `scraper`, and sends its queries by `prometheus`.
 
     A reading does not wait for queries: it has the results of those that were answered last. So a Prometheus that is
-    slow delays nothing. A query with other variables has no result before it was sent itself.
+    slow delays nothing. A query with other variables has no result before it was sent itself, nor has one that the
+    reading before did not have: what it said of an earlier rollout says nothing of this one.
     """
 
     def __init__(self, scraper: SignalSource, prometheus: SignalSource) -> None:
         self._scraper, self._prometheus = scraper, prometheus
         self._running: asyncio.Task[_Results] | None = None
         self._results: _Results = {}
+        self._requested: frozenset[Query] = frozenset()
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
+        self._follow(pool)
         self._send(pool, now)
         signals = await self._scraper.read(replace(pool, queries=()), now)
         self._collect()
@@ -43,9 +46,16 @@ class QueriedScraper:
             await asyncio.gather(self._running, return_exceptions=True)
         await asyncio.gather(self._scraper.close(), self._prometheus.close())
 
+    def _follow(self, pool: PoolTargets) -> None:
+        """Drop the results of queries that are no longer read."""
+        self._collect()
+        requested = frozenset(pool.queries)
+        both = requested & self._requested
+        self._results = {query: result for query, result in self._results.items() if query in both}
+        self._requested = requested
+
     def _send(self, pool: PoolTargets, now: datetime) -> None:
         """Send the queries, unless earlier ones are under way."""
-        self._collect()
         if pool.queries and self._running is None:
             self._running = asyncio.create_task(self._answered(pool, now))
 

@@ -98,3 +98,17 @@ async def test_closing_cancels_what_is_under_way() -> None:
     await read(source, REFUSALS)
     await source.close()
     assert (scraper.closed, prometheus.closed) == (True, True)
+
+
+async def test_a_query_that_was_not_read_for_a_while_has_no_result_of_then() -> None:
+    prometheus = FakePrometheus()
+    prometheus.answers.set()
+    source = QueriedScraper(FakeScraper(), prometheus)
+    await read(source, REFUSALS)
+    assert (await read(source, REFUSALS)).queries == {KEY: 1.0}
+    await read(source)
+    prometheus.answers.clear()
+    assert (await read(source, REFUSALS)).queries == {}
+    prometheus.answers.set()
+    await asyncio.sleep(0)
+    await source.close()
