@@ -22,9 +22,12 @@ _FLAG = re.compile(r"(--?[\w-]*(?:password|secret|token|authorization|credential
 _USER = re.compile(r"[a-z][a-z0-9+.-]*://([^/\s@\"']+)@", re.IGNORECASE)
 _SIGNATURE = re.compile(
     r"[?&](?:sig|signature|x-amz-signature|x-amz-credential|x-amz-security-token|x-goog-signature|x-goog-credential"
-    r"|token|access_token|api_key)=([^&\s\"']+)",
+    r"|token|access_token|(?:api_?)?key|pass(?:word|wd)?|secret)=([^&\s\"']+)",
     re.IGNORECASE,
 )
+_BEARER = re.compile(r"\bbearer\s+([\w.~+/=-]{6,})", re.IGNORECASE)
+_TOKEN_LENGTH = 16
+"""Characters from which on the user of a URL without a password is a token."""
 _TEXT_VALUES = ("string_value", "stringValue")
 """The field that has the value of a parameter of a model's configuration."""
 
@@ -85,8 +88,15 @@ def _parameter(item: Any) -> str | None:
 
 def _parts(text: str) -> tuple[str, ...]:
     """Return the secret parts of a text: passwords and signatures of URLs, values of flags."""
-    users = (match[1].partition(":")[2] or match[1] for match in _USER.finditer(text) if ":" in match[1])
-    others = (*(match[1] for match in _SIGNATURE.finditer(text)), *(match[2] for match in _FLAG.finditer(text)))
+    users = (
+        match[1].partition(":")[2] or match[1]
+        for match in _USER.finditer(text)
+        if ":" in match[1] or len(match[1]) >= _TOKEN_LENGTH
+    )
+    others = (
+        *(match[1] for pattern in (_SIGNATURE, _BEARER) for match in pattern.finditer(text)),
+        *(match[2] for match in _FLAG.finditer(text)),
+    )
     return tuple(dict.fromkeys(part for part in (*users, *others) if part != REDACTED))
 
 

@@ -56,3 +56,16 @@ def test_what_was_taken_out_stays_so() -> None:
     document = {"url": f"https://user:{SECRET}@host", "password": SECRET, "args": [f"--token={SECRET}"]}
     once = without_secrets(document).document
     assert without_secrets(once).document == once
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://ghp_abcdefgh12345678@host/x",
+        "GET https://h/q?password=ghp_abcdefgh12345678&x=1 failed",
+        "https://h/q?key=ghp_abcdefgh12345678",
+        "sent Authorization: Bearer ghp_abcdefgh12345678",
+    ],
+)
+def test_tokens_without_a_name_of_their_own_are_taken_out(text: str) -> None:
+    assert "ghp_abcdefgh12345678" not in str(without_secrets({"message": text}).document)
