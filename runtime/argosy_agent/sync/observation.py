@@ -89,12 +89,13 @@ class Observation:
                 return True
 
     async def _stands(self) -> bool:
-        """Return whether one version that was ready still is; False where none was."""
+        """Return whether one version that was ready still is; False where none was, or it was forgotten meanwhile."""
         ready = self._ledger.ready()
         if not ready:
             return False
         self._turn = (self._turn + 1) % len(ready)
-        return await self._control.is_ready(*ready[self._turn])
+        checked = ready[self._turn]
+        return await self._control.is_ready(*checked) and checked in self._ledger.ready()
 
     async def _ask(self) -> None:
         self._ledger.index_requested()

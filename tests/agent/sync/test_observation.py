@@ -161,6 +161,30 @@ async def test_the_result_of_a_load_outlives_an_earlier_index(server: Server) ->
     assert server.ledger.state("new", 1) is LoadState.READY
 
 
+@pytest.mark.parametrize("loaded_since", [(), ("new",)])
+async def test_what_is_forgotten_while_the_server_is_slow_to_answer_is_requested_again(
+    server: Server, loaded_since: tuple[str, ...]
+) -> None:
+    await server.looks(600)
+    requested, answered = asyncio.Event(), asyncio.Event()
+
+    async def is_ready(name: str, version: int) -> bool:
+        requested.set()
+        await answered.wait()
+        return True
+
+    server.fake.is_ready = is_ready  # type: ignore[method-assign]
+    server.now = 0.0
+    look = asyncio.create_task(server.observation.look())
+    await asyncio.wait_for(requested.wait(), 10)
+    server.ledger.lost()
+    for name in loaded_since:
+        server.ledger.noted(name, (1,))
+    answered.set()
+    await look
+    assert {f"m{n}" for n in range(40)} <= {name for name, _ in server.ledger.ready()}
+
+
 async def test_what_ended_unknown_is_requested_at_once(server: Server) -> None:
     await server.looks(600)
     server.fake.queries.clear()
