@@ -1,6 +1,8 @@
 """Mirroring: which requests of a stable version are copied to a candidate, and what must not be felt of it."""
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from argosy_runtime.comparison.answers import AnswerFormat
@@ -65,7 +67,7 @@ class Mirror:
             mirrored.withdraw()
             raise
         if mirrored in self._open:
-            self._queue.add(mirrored)
+            self._guarded(partial(self._queue.add, mirrored))
         return submission
 
     def close(self) -> None:
@@ -84,7 +86,7 @@ class Mirror:
                 deliver(response)
             finally:
                 if is_final and self._queue:
-                    self._queue.advance()
+                    self._guarded(self._queue.advance)
 
         return notice
 
@@ -120,7 +122,16 @@ class Mirror:
 
     def _end(self, mirrored: MirroredRequest) -> None:
         self._open.discard(mirrored)
-        self._queue.left(mirrored)
+        self._guarded(partial(self._queue.left, mirrored))
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        """Take a step that must not fail the client's request. No request is copied after one that fails."""
+        try:
+            step()
+        except Exception:
+            _log.exception("no further requests of model '%s' are copied", self._stable.name)
+            if not self._closed:
+                self.close()
 
 
 def shadow_statistics(candidate: ShadowedVersion) -> ShadowStatistics:

@@ -12,6 +12,7 @@ from argosy_runtime.comparison.differences import DifferenceKind
 from argosy_runtime.errors import FailureReason, ServingError, cancelled, internal, invalid
 from argosy_runtime.execution.shadow.comparing import ComparisonWork
 from argosy_runtime.execution.shadow.mirror import Mirror
+from argosy_runtime.execution.shadow.queue import ShadowQueue
 from argosy_runtime.execution.shadow.requests import ShadowRequests
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, RequestTemplate, Submission, Tensor
 from argosy_runtime.modelconfig.parameters.traffic import OutputTolerance, Shadow
@@ -104,6 +105,33 @@ async def test_the_client_gets_its_answer_before_the_copy_is_even_looked_at() ->
     assert one.outcomes == {"equal": 1}
     assert one.is_over()
     assert len(one.responses) == 1
+
+
+@pytest.mark.parametrize(("step", "waits"), [("add", False), ("advance", False), ("advance", True), ("left", False)])
+async def test_a_fault_of_the_queue_fails_no_request_and_ends_the_mirroring(
+    step: str, waits: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = Shadowed()
+    if waits:
+        one.stable.statistics.accepted()
+        one.send("waits")
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(ShadowQueue, step, fail)
+    if not waits:
+        one.send()
+    one.stable.answer()
+    if one.candidate.requests:
+        one.candidate.answer()
+    assert len(one.responses) == 1
+    assert one.is_over()
+    mirrored = len(one.candidate.requests)
+    one.send("later")
+    one.stable.answer(at=1)
+    assert (len(one.responses), len(one.candidate.requests)) == (2, mirrored)
+    assert "no further requests of model 'model' are copied" in caplog.text
 
 
 async def test_a_copy_has_the_lowest_priority_no_timeout_and_the_same_tensors() -> None:
