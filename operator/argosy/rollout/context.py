@@ -85,6 +85,10 @@ class Context:
 
     # The conditions of transitions.
 
+    def is_back(self) -> bool:
+        """Return whether the stable revision is ready, or fails, so that a rollout need not wait for it."""
+        return self.inputs.stable_ready or self.inputs.stable_failed is not None
+
     def is_first(self) -> bool:
         """Return whether there is no stable revision yet."""
         return self.state.stable is None

@@ -126,8 +126,8 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(
         _ROLLING_BACK,
         _LOADING,
-        "another revision is declared, and the stable one is ready",
-        (_C.declares_new, lambda context: context.inputs.stable_ready),
+        "another revision is declared, and the stable one is ready, or fails to load",
+        (_C.declares_new, _C.is_back),
         effects.start,
     ),
     Transition(
@@ -154,7 +154,8 @@ def advance(state: RolloutState | None, spec: Rollout | None, inputs: RolloutInp
     if taken is None:
         state = handled(waiting(context), inputs)
         return state, action(Context(state, spec, inputs))
-    context = Context(handled(taken.effect(context, taken.target), inputs), spec, inputs)
+    entered = Context(handled(taken.effect(context, taken.target), inputs), spec, inputs)
+    context = Context(clock.read(entered.state, inputs.now, entered.stopped), spec, inputs)
     return context.state, action(context, at_once=_taken(context) is not None)
 
 

@@ -199,11 +199,11 @@ class RolloutInputs:
 
     `declared`: the revision that the resource declares. `candidate` in the names of other fields is the state's, or
     `declared` where the state has none. `candidate_ready`: it is ready wherever it is to serve; `candidate_loaded`:
-    some server still has it. `stable_ready`: the stable revision is ready on some server. `candidate_failed`: a failure
-    that it caused (load, crash, out of memory); `unrelated`: an obstacle that it did not cause (a lost node, no room).
-    `requests`: those that it answered in the present analysis. `applied`: servers divide requests as desired. `split`:
-    servers can divide requests among versions; `together`: both revisions can be loaded at once on a server; without
-    that, `by_replicas`: some servers have the one and some the other.
+    some server still has it. `stable_ready`: the stable revision is ready on some server; `stable_failed`: why none can
+    load it. `candidate_failed`: a failure that it caused (load, crash, out of memory); `unrelated`: an obstacle that it
+    did not cause (a lost node, no room). `requests`: those that it answered in the present analysis. `applied`: servers
+    divide requests as desired. `split`: servers can divide requests among versions; `together`: both revisions can be
+    loaded at once on a server; without that, `by_replicas`: some servers have the one and some the other.
 
     `promote`, `retry` and `undo` are the values of annotations: the name of a revision, and, after `@`, anything that
     tells one request from the next. `undo_to` is the revision to go back to, by default the one before; `undo_name` is
@@ -217,6 +217,7 @@ class RolloutInputs:
     candidate_ready: bool = False
     candidate_loaded: bool = False
     stable_ready: bool = True
+    stable_failed: FailureFact | None = None
     candidate_failed: FailureFact | None = None
     unrelated: FailureFact | None = None
     verdict: Verdict | None = None

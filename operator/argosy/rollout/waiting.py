@@ -71,11 +71,16 @@ def _rolling_back(context: Context) -> str:
     candidate = context.state.candidate
     why = context.state.failure_of(candidate) if candidate is not None else None
     because = f" ({why.reason}: {why.message})" if why is not None else ""
-    if not context.inputs.stable_ready:
-        declared = context.inputs.declared
-        further = f"; revision {declared.name} is tried once that one serves" if context.declares_new() else ""
-        return f"taken back{because}; it answers until the stable revision is loaded{further}"
-    return f"taken back{because}; it is being unloaded"
+    if context.inputs.stable_ready:
+        return f"taken back{because}; it is being unloaded"
+    serves = "it answers" if context.inputs.candidate_loaded else "no revision is loaded"
+    broken = context.inputs.stable_failed
+    if broken is not None:
+        fact = _fact("and the stable revision cannot be loaded", broken)
+        return f"taken back{because}; {serves}, {fact}; mend that, or declare another revision"
+    declared = context.inputs.declared
+    further = f"; revision {declared.name} is tried once that one serves" if context.declares_new() else ""
+    return f"taken back{because}; {serves} until the stable revision is loaded{further}"
 
 
 def _fact(what: str, fact: FailureFact) -> str:

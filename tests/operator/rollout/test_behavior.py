@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.api.model.rollout.rollout import Rollout
+from argosy.rollout.clock import elapsed
 from argosy.rollout.machine import advance
 from argosy.rollout.state import (
     Action,
@@ -391,6 +392,38 @@ def test_a_push_while_it_goes_back_is_tried_as_soon_as_the_stable_revision_serve
     assert waits.message.endswith("until the stable revision is loaded; revision three is tried once that one serves")
     begins, action = advance(state, spec(), replace(without, stable_ready=True))
     assert (begins.phase, begins.candidate, action.weights) == (Phase.LOADING, THREE, {1: 1_000_000, 3: 0})
+
+
+def test_the_clock_of_a_step_that_begins_while_something_stops_it_stands_still_at_once() -> None:
+    lost = replace(READY, unrelated=FailureFact("NodeLost"))
+    state, _ = advance(replace(STEPPING, phase=Phase.LOADING), spec(), lost)
+    assert state.phase is Phase.STEPPING
+    for minutes in (1, 2):
+        state, _ = advance(state, spec(), replace(lost, now=NOW + minutes * MINUTE))
+        assert elapsed(state, NOW + minutes * MINUTE) == timedelta()
+
+
+def test_a_push_is_tried_although_the_stable_revision_can_no_longer_be_loaded() -> None:
+    failed = (FailedRevision(TWO, "errorRate", "", NOW),)
+    state = replace(STEPPING, phase=Phase.ROLLING_BACK, failed=failed)
+    missing = FailureFact("NoFiles", "s: s3://models/1 has no files")
+    nothing = replace(READY, together=False, candidate_loaded=False, stable_ready=False, stable_failed=missing)
+    waits, action = advance(state, spec(), nothing)
+    assert (waits.phase, waits.waiting, action.keep) == (Phase.ROLLING_BACK, "Unloaded", {1})
+    assert waits.message == (
+        "taken back (errorRate: ); no revision is loaded, and the stable revision cannot be loaded: s: s3://models/1 "
+        "has no files; mend that, or declare another revision"
+    )
+    begins, action = advance(waits, spec(), replace(nothing, declared=THREE))
+    assert (begins.phase, begins.candidate, action.keep) == (Phase.LOADING, THREE, {3})
+
+
+def test_what_is_taken_back_answers_only_while_it_is_loaded() -> None:
+    state = replace(STEPPING, phase=Phase.ROLLING_BACK)
+    without = replace(READY, stable_ready=False)
+    assert advance(state, spec(), without)[0].message == "taken back; it answers until the stable revision is loaded"
+    gone, _ = advance(state, spec(), replace(without, candidate_loaded=False))
+    assert gone.message == "taken back; no revision is loaded until the stable revision is loaded"
 
 
 def test_a_request_of_an_ended_rollout_does_not_act_on_a_later_rollout_of_the_same_revision() -> None:

@@ -157,7 +157,7 @@ CASES = [
     Case(
         state(Phase.ROLLING_BACK, failed=(HELD,)),
         Phase.LOADING,
-        "another revision is declared, and the stable one is ready",
+        "another revision is declared, and the stable one is ready, or fails to load",
         inputs(THREE),
         STEPS,
     ),

@@ -102,6 +102,13 @@ class Observed:
         """Return what the server last loaded, by name."""
         return self.loaded.get(server, {})
 
+    def with_users(self, name: str, server: str) -> set[str]:
+        """Return a model, and the ensembles loaded on the server that run it, be it through others."""
+        users, loaded = {name}, self.loaded_on(server)
+        while more := {revision.name for revision in loaded.values() if users & revision.step_names} - users:
+            users |= more
+        return users
+
     def unserved(self, name: str) -> bool:
         """Return whether no server answers for it."""
         return not any(model.answers for reported in self.on(name).values() for model in reported)

@@ -18,9 +18,11 @@ _OWN = {
     FailureKind.LOAD: "LoadFailed",
     FailureKind.CRASH: "CrashLoop",
 }
-"""Failures that a revision causes, with their reasons: also that nothing is where it says that its files are. Another
-failure of a download, a device or a server that is killed meanwhile is not its doing, and it is tried again."""
+"""Failures that a revision causes, with their reasons: also that nothing is where it says that its files are, unless
+another server has them. Another failure of a download, a device or a server that is killed meanwhile is not its doing,
+and it is tried again."""
 _NOT_ITS_OWN = "NotLoaded"
+_NOT_READY = "ServersNotReady"
 Files = tuple[str, str]
 """Where files are, and their digest, if it is declared."""
 _THERE = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
@@ -63,22 +65,41 @@ class LoadedRevisions:
         """
         serving, entries = self._serving(name), self._entries(name, version)
         ready = {r.name for r, entry in entries if entry.lasts and self._is_from(r, name, version, files)}
+        failures = [fact for fact in self._failures(name, version, elsewhere=bool(ready)) if fact.message not in former]
+        refused = next((_fact(*pair, _NOT_ITS_OWN) for pair in entries if _is_refused(pair[1], bool(ready))), None)
         answering = {report.name for report in serving if any(entry.answers for entry in _of(report, name))}
         return CandidateFacts(
             ready=bool(answering) and answering <= ready,
             ready_on_some=bool(ready),
             loaded=any(entry.state in _THERE for _, entry in entries),
-            failure=next((fact for fact in self._failures(name, version) if fact.message not in former), None),
-            unrelated=next((_fact(*pair, _NOT_ITS_OWN) for pair in entries if _is_refused(pair[1])), None),
+            failure=next(iter(failures), None),
+            unrelated=refused or self._silence(name),
         )
+
+    def failure(self, name: str, version: int) -> FailureFact | None:
+        """Return a failure that a version caused; None while a server is ready with it, or none reports one."""
+        return None if self.is_ready(name, version) else next(iter(self._failures(name, version)), None)
 
     def failed(self, name: str, version: int) -> frozenset[str]:
         """Return the messages of the failures that a version caused."""
         return frozenset(fact.message for fact in self._failures(name, version))
 
-    def _failures(self, name: str, version: int) -> list[FailureFact]:
-        entries = self._entries(name, version)
-        return [_fact(report, entry, _OWN[entry.failure]) for report, entry in entries if entry.failure in _OWN]
+    def _failures(self, name: str, version: int, elsewhere: bool = False) -> list[FailureFact]:
+        """Return the failures that a version caused; `elsewhere`: another server has its files, and is ready."""
+        return [
+            _fact(report, entry, _OWN[entry.failure])
+            for report, entry in self._entries(name, version)
+            if entry.failure in _OWN and not _is_of_node(entry, elsewhere)
+        ]
+
+    def _silence(self, name: str) -> FailureFact | None:
+        """Return why no server of a member is ready; None while one is, or where none says why it is not."""
+        repositories = self.repositories
+        own = [one for one in self.reports if one.name in repositories and _named(repositories[one.name], name)]
+        reports = own or self.reports
+        if any(report.ready for report in reports):
+            return None
+        return next((FailureFact(_NOT_READY, f"{one.name}: {one.error}") for one in reports if one.error), None)
 
     def _entries(self, name: str, version: int) -> list[tuple[ServerReport, LoadedModel]]:
         serving = self._serving(name)
@@ -134,8 +155,14 @@ def _named(repository: RenderedRepository, name: str) -> RenderedModel | None:
     return next((model for model in repository.models if model.declared_name == name), None)
 
 
-def _is_refused(entry: LoadedModel) -> bool:
-    return entry.state is LoadState.UNAVAILABLE and bool(entry.reason) and entry.failure not in _OWN
+def _is_of_node(entry: LoadedModel, elsewhere: bool) -> bool:
+    """Return whether a server's node lacks files that another server has: a mount, for instance."""
+    return elsewhere and entry.failure is FailureKind.FILES
+
+
+def _is_refused(entry: LoadedModel, elsewhere: bool) -> bool:
+    unavailable = entry.state is LoadState.UNAVAILABLE and bool(entry.reason)
+    return unavailable and (entry.failure not in _OWN or _is_of_node(entry, elsewhere))
 
 
 def _fact(report: ServerReport, entry: LoadedModel, reason: str) -> FailureFact:

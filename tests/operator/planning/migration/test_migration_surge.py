@@ -9,7 +9,8 @@ from tests.operator.planning.migration.pool_states import Running, on, pool_stat
 
 from argosy.api import InferenceModel, Resource
 from argosy.planning.migration.bindings import Binding
-from argosy.planning.migration.changes.surge import Surges, surges, with_users
+from argosy.planning.migration.changes.rollback import replaced_at_once
+from argosy.planning.migration.changes.surge import Surges, surges
 from argosy.planning.migration.pool_migration import budgets_of, occupants_of
 from argosy.planning.plan import ServerPlan
 
@@ -120,6 +121,15 @@ def test_an_ensemble_that_no_one_declares_any_more_holds_nothing_up() -> None:
     assert surges_of([NEW], [FIRST, SECOND], runs).recreated == {("p-0", "m"), ("p-0", "e")}
 
 
+def test_what_is_taken_back_goes_at_once_where_each_ensemble_that_runs_it_is_reached_on_others() -> None:
+    e, withdrawn = ensemble("e", "m"), frozenset({("p-0", "m")})
+    runs = [running(FIRST, [OLD, e]), running(SECOND, [OLD, e])]
+    assert replaced_at_once(pool_state([NEW, e], [FIRST, SECOND], runs), withdrawn) == withdrawn
+    lacks = [runs[0], runs[1].reported(routes={"m"})]
+    assert replaced_at_once(pool_state([NEW, e], [FIRST, SECOND], lacks), withdrawn) == frozenset()
+    assert replaced_at_once(pool_state([NEW], [FIRST, SECOND], lacks), withdrawn) == withdrawn
+
+
 def test_what_others_free_memory_for_is_deferred() -> None:
     old, new, x = model("m", memory=30), model("m", version=2, memory=30), model("x", memory=40)
     before = server("p-0", on(old, 0), on(x, 0))
@@ -130,5 +140,5 @@ def test_what_others_free_memory_for_is_deferred() -> None:
 def test_with_users_follows_ensembles_of_ensembles() -> None:
     resources = [OLD, ensemble("inner", "m"), ensemble("outer", "inner"), ensemble("other", "n")]
     state = pool_state(resources, [], [running(FIRST, resources)])
-    assert with_users("m", state.observed, "p-0") == {"m", "inner", "outer"}
-    assert with_users("m", state.observed, "p-1") == {"m"}
+    assert state.observed.with_users("m", "p-0") == {"m", "inner", "outer"}
+    assert state.observed.with_users("m", "p-1") == {"m"}

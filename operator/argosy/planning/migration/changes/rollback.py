@@ -22,9 +22,17 @@ def taken_back(state: PoolState) -> frozenset[Binding]:
 
 
 def replaced_at_once(state: PoolState, withdrawn: frozenset[Binding]) -> frozenset[Binding]:
-    """Return which of them need not wait for one another: those whose stable revision is reached on another server."""
-    served = {name for name in {name for _, name in withdrawn} if _is_served(state, name, withdrawn)}
-    return frozenset(binding for binding in withdrawn if binding[1] in served)
+    """Return which of them need not wait for one another: those whose stable revision is reached on another server, and
+    so is each ensemble that runs it.
+    """
+    return frozenset(
+        (server, name)
+        for server, name in withdrawn
+        if all(
+            _is_served(state, user, {other for other, member in withdrawn if member == name})
+            for user in state.observed.with_users(name, server)
+        )
+    )
 
 
 def _has_candidate_alone(state: PoolState, binding: Binding, rollout: MemberRollout) -> bool:
@@ -36,6 +44,7 @@ def _has_candidate_alone(state: PoolState, binding: Binding, rollout: MemberRoll
     return candidate.version in loaded.versions and stable.version not in loaded.versions
 
 
-def _is_served(state: PoolState, name: str, withdrawn: frozenset[Binding]) -> bool:
-    servers = state.bindings.servers.get(name, ())
-    return any(state.observed.reachable(server, name) for server in servers if (server, name) not in withdrawn)
+def _is_served(state: PoolState, name: str, withdrawn: set[str]) -> bool:
+    """Return whether a declared member is reached on a server other than these."""
+    servers = [server for server in state.bindings.servers.get(name, ()) if server not in withdrawn]
+    return not state.members.declares(name) or any(state.observed.reachable(server, name) for server in servers)

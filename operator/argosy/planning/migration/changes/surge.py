@@ -15,7 +15,6 @@ from argosy.planning.migration.blockers import Blockers
 from argosy.planning.migration.changes.recreation import asks_to_surge, awaited, replaces
 from argosy.planning.migration.changes.rollback import replaced_at_once, taken_back
 from argosy.planning.migration.memory.budget import BlockedChange, MemoryBudget, Shortage
-from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.state import PoolState
 from argosy.planning.plan import ServerPlan
 
@@ -67,7 +66,7 @@ def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterabl
     }
     for binding in sorted(tight, key=lambda binding: (binding not in first, binding)):
         server, name = binding
-        blocked, together = tight[binding], {(server, user) for user in with_users(name, state.observed, server)}
+        blocked, together = tight[binding], {(server, user) for user in state.observed.with_users(name, server)}
         may_go = blocked.fits_alone and not (
             asks_to_surge(state.members, name) or _is_in_rollout(state, server, blocked)
         )
@@ -110,7 +109,7 @@ def _recreate(
         if waits:
             changes.deferred[binding] = waits
         else:
-            changes.recreated |= {(server, user) for user in with_users(name, state.observed, server)}
+            changes.recreated |= {(server, user) for user in state.observed.with_users(name, server)}
 
 
 def _is_in_rollout(state: PoolState, server: str, blocked: BlockedChange) -> bool:
@@ -119,14 +118,6 @@ def _is_in_rollout(state: PoolState, server: str, blocked: BlockedChange) -> boo
     name = change.placement.model
     staying = change.versions & state.targets[server][name].versions.keys() - change.coming_versions
     return not staying.isdisjoint(members.versions_in_rollouts(name))
-
-
-def with_users(model: str, observed: Observed, server: str) -> set[str]:
-    """Return the model, and the loaded ensembles that run it, be it through others."""
-    users, loaded = {model}, observed.loaded_on(server)
-    while more := {revision.name for revision in loaded.values() if users & revision.step_names} - users:
-        users |= more
-    return users
 
 
 def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage | None, surge: bool) -> str:

@@ -6,7 +6,7 @@ from argosy.planning.cycles import find_cycle
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.blockers import Blockers
 from argosy.planning.migration.changes.recreation import asks_to_surge
-from argosy.planning.migration.changes.surge import SURGES, SURGES_IN_DOCUMENTS, Surges, with_users
+from argosy.planning.migration.changes.surge import SURGES, SURGES_IN_DOCUMENTS, Surges
 from argosy.planning.migration.drain import Drain
 from argosy.planning.migration.state import Note, PoolState
 
@@ -31,7 +31,7 @@ def break_deadlocks(
             changes.stuck[server, name] = why
             notes[server, name] = Note(why, stuck=True)
             continue
-        together = {(server, user) for user in with_users(name, state.observed, server)}
+        together = {(server, user) for user in state.observed.with_users(name, server)}
         if surplus:
             together &= drains.keys()
         for binding in sorted(together):

@@ -16,7 +16,7 @@ from argosy.rollout.state import FailureFact, Phase, Revision, RolloutInputs, Ro
 
 _NO_MEMORY = "NoMemory"
 _REPORTED_AGAIN = timedelta(seconds=30)
-"""After this long a reported failure is the candidate's own."""
+"""After this long a reported failure is that of the files which are to be loaded now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,7 @@ class MemberRound:
             candidate_ready=facts.ready_on_some if some else facts.ready,
             candidate_loaded=facts.loaded,
             stable_ready=stable is None or self.loaded.is_ready(name, stable.version),
+            stable_failed=self._stable_failure(stable),
             candidate_failed=facts.failure,
             unrelated=self.refused or facts.unrelated or _obstacle(chosen),
             verdict=self.evidence.verdict,
@@ -111,6 +112,19 @@ class MemberRound:
             and not revisions.is_step
             and chosen.divides_replicas(revisions.resource.spec.fewest_replicas)
         )
+
+    def _stable_failure(self, stable: Revision | None) -> FailureFact | None:
+        """Return why no server can load the stable revision; None while one has it, or has not tried.
+
+        Of a candidate with its version number servers may report the failure for a while.
+        """
+        state = self._state
+        if stable is None or state is None:
+            return None
+        replaced = state.candidate is not None and state.candidate.version == stable.version
+        if replaced and self.now - state.since <= _REPORTED_AGAIN:
+            return None
+        return self.loaded.failure(self.revisions.resource.name, stable.version)
 
     def _candidate_facts(self) -> CandidateFacts:
         tried, former = self._tried, self.before.former_failures
