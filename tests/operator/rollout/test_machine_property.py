@@ -54,6 +54,7 @@ class Rollouts(RuleBasedStateMachine):
         self.ready: set[int] = set()
         self.banned: set[str] = set()
         self.lost: set[int] = set()
+        self.missing: set[int] = set()
         self.over: set[tuple[str, str]] = set()
         self.former: RolloutInputs | None = None
         self.judging: Outcome | None = None
@@ -146,9 +147,21 @@ class Rollouts(RuleBasedStateMachine):
     @rule(version=st.sampled_from([1, 2, 3, 4]))
     def load_one(self, version: int) -> None:
         """Load a version that is to be kept; loads of others come later, or fail."""
-        if version in self.action.keep:
+        if version in self.action.keep - self.missing:
             self.ready.add(version)
             self.lost.discard(version)
+        self.step()
+
+    @rule(version=st.sampled_from([1, 2, 3, 4]))
+    def clean_up(self, version: int) -> None:
+        """Delete the files of a version: what is loaded of it stays, and it is not loaded again."""
+        self.missing.add(version)
+        self.step()
+
+    @rule()
+    def restore(self) -> None:
+        """Restore all files."""
+        self.missing.clear()
         self.step()
 
     @rule()
@@ -193,6 +206,7 @@ class Rollouts(RuleBasedStateMachine):
         """Take every obstacle away, and let the analyses of all steps come to one verdict: a rollout ends."""
         stable = self.state.stable
         self.inputs = replace(self.inputs, unrelated=None, paused=False)
+        self.missing.clear()
         if self.spec is not None and self.spec.paused:
             self.spec = self.spec.model_copy(update={"paused": False})
         self.judging = outcome
@@ -219,11 +233,14 @@ class Rollouts(RuleBasedStateMachine):
         candidate = before.candidate or self.inputs.declared
         if self.judging is not None:
             facts = {"verdict": Verdict(self.judging, before.analysis), "requests": 1000, **facts}
+        gone = before.stable is not None and before.stable.version in self.missing - self.ready
+        missing = FailureFact("NoFiles", "it has no files") if gone else None
         inputs = replace(
             self.inputs,
             candidate_ready=candidate.version in self.ready,
             candidate_loaded=candidate.version in self.ready,
             stable_ready=before.stable is None or before.stable.version in self.ready,
+            stable_failed=missing,
             **facts,
         )
         former = replace(before, waiting="Before") if before.under_way else before
