@@ -9,6 +9,7 @@ from tests.operator.planning.declared import gpu_node, pool
 from tests.operator.planning.rolling import Rolling, model
 from tests.operator.planning.simulated_cluster import POOL, Cluster
 
+from argosy.analysis.subjects import subjects
 from argosy.api import InferenceModel
 from argosy.rollout.state import Phase
 from argosy.rollout.verdict import Outcome
@@ -267,3 +268,18 @@ def test_a_failed_version_on_a_free_gpu_gets_no_more_requests_from_the_verdict_o
     started.judge(Outcome.FAILED)
     started.until(new, Phase.ROLLING_BACK)
     assert started.cluster.routed() == {"m": {"p-0"}}
+
+
+def test_the_analysis_reports_at_the_requests_that_the_only_step_of_recreate_waits_for() -> None:
+    steps = [{"traffic": "5%", "minRequests": 100}, {"traffic": "50%", "minRequests": 5000}]
+    rollout = {"strategy": "Recreate", "steps": steps}
+    started = Rolling(Cluster((gpu_node("a"),)))
+    started.settle(model(1, rollout=rollout))
+    new = model(2, rollout=rollout)
+    started.until(new, Phase.STEPPING)
+    started.judge(Outcome.SUCCESSFUL, requests=4999)
+    started.tick(new, 60)
+    assert started.state.message == "it has answered 4999 of 5000 requests"
+    assert started.cluster.outcome is not None
+    (analyzed,) = subjects(started.cluster.outcome.rollouts.members, started.pool).values()
+    assert analyzed.least == 5000

@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 
 from argosy.analysis.pool_analysis import Subject
 from argosy.analysis.queries import missing_template, queries_of, query_key
-from argosy.api import Member, ServingPool
+from argosy.api import ServingPool
 from argosy.api.model.rollout.analysis import Analysis, AnalysisTemplate
-from argosy.api.model.rollout.rollout import Rollout
 from argosy.api.model.rollout.steps import StickyKey
 from argosy.api.servingpool import RuntimeName
 from argosy.planning.rollouts.member import MemberRollout
-from argosy.rollout.state import Phase, RolloutState
+from argosy.rollout.state import Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,47 +35,33 @@ def subjects(rollouts: Mapping[str, MemberRollout], pool: ServingPool | None) ->
         return {}
     templates, is_bundled = pool.spec.analysis_templates, pool.spec.runtime.name is RuntimeName.ARGOSY
     return {
-        name: subject(rollout.declared, rollout.state, templates, has_histograms=is_bundled)
+        name: subject(rollout, templates, has_histograms=is_bundled)
         for name, rollout in rollouts.items()
         if rollout.declared.pool_key == pool.key
     }
 
 
-def subject(
-    member: Member, state: RolloutState, templates: tuple[AnalysisTemplate, ...], has_histograms: bool = True
-) -> Subject:
+def subject(rollout: MemberRollout, templates: tuple[AnalysisTemplate, ...], has_histograms: bool = True) -> Subject:
     """Return a member with a rollout as a subject of analysis. `templates`: its pool's. Without histograms, which
     NVIDIA's server does not have, durations are not compared.
     """
-    rollout = member.spec.rollout
-    analysis = rollout.analysis if rollout is not None else Analysis()
+    settings, state = rollout.settings, rollout.state
+    analysis = settings.analysis if settings is not None else Analysis()
     return Subject(
-        member.name,
+        rollout.declared.name,
         state,
         analysis,
         queries_of(analysis, templates),
-        _least(rollout, state),
+        rollout.action.min_requests,
         missing_template(analysis, templates),
-        rollout.shadow if rollout is not None and state.phase is Phase.SHADOWING else None,
+        settings.shadow if settings is not None and state.phase is Phase.SHADOWING else None,
         has_histograms,
-        tuple(_key(key) for key in rollout.sticky) if rollout is not None else (),
+        tuple(_key(key) for key in settings.sticky) if settings is not None else (),
     )
 
 
 def _key(key: StickyKey) -> str:
     return f"header {key.header}" if key.header else f"parameter {key.parameter}"
-
-
-def _least(rollout: Rollout | None, state: RolloutState) -> int:
-    """Return the requests that the present step needs."""
-    if rollout is None:
-        return 0
-    least = None
-    if state.phase is Phase.STEPPING and state.step < len(rollout.steps):
-        least = rollout.steps[state.step].min_requests
-    elif rollout.shadow is not None and (state.phase is Phase.SHADOWING or not rollout.steps):
-        least = rollout.shadow.min_requests  # of mirroring, or of the step in its place
-    return least or rollout.analysis.min_requests or 0
 
 
 def analysis_targets(analyzed: Iterable[Subject]) -> AnalysisTargets:

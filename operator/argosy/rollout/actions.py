@@ -12,11 +12,13 @@ def action(context: Context, at_once: bool = False) -> Action:
     """Return what is to be done. `at_once`: a further transition is due."""
     state = context.state
     shadow = context.shadow if state.phase is Phase.SHADOWING else None
+    trial = context.trial
     return Action(
         weights=_weights(context),
         keep=_keep(context),
         shadow=shadow.traffic if shadow is not None else None,
         steps=len(context.steps),
+        min_requests=trial.min_requests if trial is not None else 0,
         wake=context.now if at_once else _wake(context),
     )
 

@@ -241,12 +241,14 @@ class Action:
 
     `weights`: each version's share of the requests that name none, in millionths; they sum to a million. `shadow`: the
     share of requests to mirror to the candidate, in millionths. `keep`: the versions to have loaded; any other is to be
-    unloaded once one of these is ready. `steps`: their number. `wake`: when the state is to be advanced again at the
-    latest; None if only a change of its inputs matters.
+    unloaded once one of these is ready. `steps`: their number. `min_requests`: those that the candidate must answer in
+    the present step, or while it is mirrored. `wake`: when the state is to be advanced again at the latest; None if
+    only a change of its inputs matters.
     """
 
     weights: Mapping[int, int]
     keep: frozenset[int]
     shadow: int | None = None
     steps: int = 0
+    min_requests: int = 0
     wake: datetime | None = None
