@@ -25,11 +25,6 @@ def retained(records: Sequence[Record]) -> tuple[Record, ...]:
     return tuple(record for index, record in enumerate(records) if index in staying)
 
 
-def promoted(records: Sequence[Record]) -> frozenset[str]:
-    """Return the names of the revisions that were promoted."""
-    return frozenset(record.revision.name for record in records if record.outcome is Ending.PROMOTED)
-
-
 def last_word(records: Sequence[Record], names: frozenset[str]) -> Record | None:
     """Return the newest record of revisions with these names that says whether one was good; the newest without any."""
     of_names = [record for record in records if record.revision.name in names]

@@ -1,9 +1,10 @@
 """Which records of earlier rollouts stay in a status."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from argosy.rollout.machine import advance
-from argosy.rollout.records import MOST_RECORDS, NEWEST, last_word, promoted, retained
+from argosy.rollout.records import MOST_RECORDS, NEWEST, last_word, retained
 from argosy.rollout.state import Ending, Phase, Record, Revision, RolloutInputs, RolloutState
 from argosy.rollout.statuses import from_status, to_status
 
@@ -13,6 +14,10 @@ ROLLED_BACK, PROMOTED, SUPERSEDED = Ending.ROLLED_BACK, Ending.PROMOTED, Ending.
 
 def record(version: int, outcome: Ending) -> Record:
     return Record(Revision(f"r{version}", version), outcome, "", NOW + timedelta(hours=version))
+
+
+def promoted(records: Sequence[Record]) -> set[str]:
+    return {one.revision.name for one in records if one.outcome is PROMOTED}
 
 
 def after(*endings: Ending, revision: int | None = None) -> tuple[Record, ...]:

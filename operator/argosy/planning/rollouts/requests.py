@@ -1,11 +1,10 @@
 """What annotations of a resource ask of its rollout. Each value names a revision, so that a request acts once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from argosy.api import Ensemble, Member, Resource
 from argosy.api.values.times import parse_time
-from argosy.rollout.state import Revision
 
 PROMOTE = "argosy.dev/promote"
 RETRY = "argosy.dev/retry"
@@ -36,10 +35,6 @@ class RolloutRequests:
             annotations.get(UNDO, ""),
             annotations.get(PAUSE, "").lower() == "true",
         )
-
-    def undo_to(self, revisions: Iterable[Revision]) -> Revision | None:
-        """Return the one of these revisions that `argosy.dev/undo` names after an @, if any."""
-        return next((revision for revision in revisions if revision.name == self.undo_name), None)
 
     @property
     def undo_name(self) -> str:

@@ -58,8 +58,7 @@ def test_an_undo_names_where_to_go_back_to() -> None:
     assert resource is not None
     read = RolloutRequests.of(resource)
     assert names(read.undo, TWO)
-    assert read.undo_to([THREE, ONE]) == ONE
-    assert read.undo_to([THREE]) is None
+    assert read.undo_name == ONE.name
     assert read.undo_name == "aaa1"
     assert RolloutRequests(undo=f"bbb2@{AT}").undo_name == ""
 
