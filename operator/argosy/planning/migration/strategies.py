@@ -85,7 +85,7 @@ def _facts(
         queues=queued,
         steps=tuple(step.traffic for step in settings.steps) if settings is not None else (),
         mirrored=settings.shadow.traffic if settings is not None and settings.shadow is not None else 0,
-        by_replicas=not rollout.is_step,
+        by_replicas=not rollout.uniform,
         candidate=f"version {current.candidate.version}" if current.candidate is not None else "",
         stable=f"version {current.stable.version}" if current.stable is not None else "",
     )

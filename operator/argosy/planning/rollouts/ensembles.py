@@ -132,7 +132,7 @@ def ensemble_revisions(
     latest, specs = revision_of(ensemble).name, facts.specs_of(declared)
     records = {name: spec for name, spec in recorded.items() if name != latest} | {latest: ensemble}
     names = _recorded_names(specs, records)
-    return MemberRevisions(ensemble, declared.revision, specs, records, facts.served, names, is_step=True)
+    return MemberRevisions(ensemble, declared.revision, specs, records, facts.served, names, uniform=True)
 
 
 def _recorded_names(specs: Mapping[str, PinnedEnsemble], records: Mapping[str, Ensemble]) -> dict[str, str]:

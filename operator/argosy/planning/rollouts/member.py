@@ -57,9 +57,9 @@ class MemberRollout:
         return self.revisions.resource
 
     @property
-    def is_step(self) -> bool:
-        """Whether ensembles run it."""
-        return self.revisions.is_step
+    def uniform(self) -> bool:
+        """Whether it is the same on all servers, as ensembles and what they run are."""
+        return self.revisions.uniform
 
     @property
     def is_proving(self) -> bool:
@@ -74,7 +74,7 @@ class MemberRollout:
     @property
     def by_replicas(self) -> bool:
         """Whether some servers have the candidate and the others the stable revision: replicas divide requests."""
-        if self.candidate is None or self.chosen is None or self.is_step or not self.acts_on_stable:
+        if self.candidate is None or self.chosen is None or self.uniform or not self.acts_on_stable:
             return False
         return self.chosen.divides_replicas(self.declared.spec.fewest_replicas)
 

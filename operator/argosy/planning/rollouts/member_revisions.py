@@ -18,7 +18,7 @@ class MemberRevisions:
     `resource`: as it is declared; `declared`: the revision of that. `specs`: by the name of the revision, the declared
     one's last. `serving`: what serves before there is a state. `records`: the declared specs that later rounds may
     need, by the name under which they are recorded, the latest last; `recorded_names`: that name by the
-    revision's, where it is another one. `is_step`: ensembles run it, so that it is the same on all servers.
+    revision's, where it is another one. `uniform`: it is the same on all servers, as ensembles and what they run are.
     """
 
     resource: Member
@@ -27,7 +27,7 @@ class MemberRevisions:
     records: SpecsByRevision
     serving: Revision | None = None
     recorded_names: Mapping[str, str] = field(default_factory=dict)
-    is_step: bool = False
+    uniform: bool = False
 
     def spec(self, revision: Revision | None) -> Member:
         """Return the spec of a revision with the declared fields that are no part of it; the declared one without a
@@ -70,4 +70,4 @@ def model_revisions(model: InferenceModel, before: RolloutMemory, is_step: bool)
     declared = revision_of(model)
     specs = {name: spec for name, spec in before.revisions.items() if name != declared.name} | {declared.name: model}
     serving = before.last if before.state is None else None
-    return MemberRevisions(model, declared, specs, specs, serving, is_step=is_step)
+    return MemberRevisions(model, declared, specs, specs, serving, uniform=is_step)

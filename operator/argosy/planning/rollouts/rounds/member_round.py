@@ -109,7 +109,7 @@ class MemberRound:
         chosen, revisions = self._chosen, self.revisions
         return (
             chosen is not None
-            and not revisions.is_step
+            and not revisions.uniform
             and chosen.divides_replicas(revisions.resource.spec.fewest_replicas)
         )
 
