@@ -17,7 +17,7 @@ from .comparing import ComparisonWork
 from .mirrored import Comparison, MirroredRequest
 from .queue import ShadowQueue
 from .requests import ShadowRequests, size_of
-from .versions import ShadowedVersion
+from .versions import ComparedVersion
 
 _log: Final = logging.getLogger("argosy.shadow")
 
@@ -29,7 +29,7 @@ class Mirror:
     """
 
     def __init__(
-        self, shadow: Shadow, stable: ShadowedVersion, candidate: ShadowedVersion, work: ComparisonWork, clock: Clock
+        self, shadow: Shadow, stable: ComparedVersion, candidate: ComparedVersion, work: ComparisonWork, clock: Clock
     ) -> None:
         self._shadow = shadow
         self._stable = stable
@@ -134,7 +134,7 @@ class Mirror:
                 self.close()
 
 
-def shadow_statistics(candidate: ShadowedVersion) -> ShadowStatistics:
+def shadow_statistics(candidate: ComparedVersion) -> ShadowStatistics:
     """Return the counters of a version as a candidate, which are made when it first is one."""
     statistics = candidate.statistics
     if statistics.shadow is None:

@@ -13,7 +13,7 @@ from argosy_runtime.telemetry.shadow.statistics import Obstacle
 
 from .mirrored import MirroredRequest
 from .rest import Rest
-from .versions import ShadowedVersion, has_executions
+from .versions import ComparedVersion, has_executions
 
 LONGEST_WAIT_NS: Final = 10_000_000_000
 """A version under which requests wait all the time, for so long, has no time for copies."""
@@ -29,8 +29,8 @@ class ShadowQueue:
 
     def __init__(
         self,
-        stable: ShadowedVersion,
-        candidate: ShadowedVersion,
+        stable: ComparedVersion,
+        candidate: ComparedVersion,
         clock: Clock,
         skip: Callable[[MirroredRequest, Obstacle | None], None],
     ) -> None:
@@ -129,7 +129,7 @@ class ShadowQueue:
                 self._skip(copy, why)
 
 
-def _is_waited_for(version: ShadowedVersion) -> bool:
+def _is_waited_for(version: ComparedVersion) -> bool:
     """Return whether a request waits for an instance. While one is free, those that wait do so for their batch."""
     statistics, instances = version.statistics, version.instances
     if not statistics.pending:

@@ -6,7 +6,7 @@ After copies that took so long the next ones wait until the stable version was i
 
 from typing import Final
 
-from .versions import ShadowedVersion
+from .versions import ComparedVersion
 
 _IDLE: Final = 4
 _ALL: Final = 19
@@ -16,7 +16,7 @@ _ALL: Final = 19
 class Rest:
     """The time that has to pass before the next copies. Times are nanoseconds."""
 
-    def __init__(self, stable: ShadowedVersion, now: int) -> None:
+    def __init__(self, stable: ComparedVersion, now: int) -> None:
         self._stable = stable
         self._idle_left = 0
         self._ends_at = now

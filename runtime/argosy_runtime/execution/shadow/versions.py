@@ -8,7 +8,7 @@ from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 
-class ShadowedVersion(Protocol):
+class ComparedVersion(Protocol):
     """A version that takes requests, as the stable one or as the candidate."""
 
     name: str
@@ -28,7 +28,7 @@ class ShadowedVersion(Protocol):
         """Start a request. Raises ServingError where it is refused at once; other errors are delivered."""
 
 
-def has_executions(version: ShadowedVersion) -> bool:
+def has_executions(version: ComparedVersion) -> bool:
     """Return whether the version works while its instances are busy: an ensemble works in those of other models, and an
     engine that answers later goes on after its execution.
     """
