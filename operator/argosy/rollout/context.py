@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from argosy.api.model.rollout.analysis import Analysis, OnInconclusive
 from argosy.api.model.rollout.rollout import Rollout
 from argosy.rollout import clock
-from argosy.rollout.requests import names
+from argosy.rollout.requests import handled_entry, names
 from argosy.rollout.state import Phase, Revision, RolloutInputs, RolloutState
 from argosy.rollout.trials import Trial, Trials
 from argosy.rollout.verdict import Outcome
@@ -191,7 +191,7 @@ class Context:
         )
 
     def _requested(self, request: str, text: str, revision: Revision) -> bool:
-        return names(text, revision) and f"{request}={text}" not in self.state.handled
+        return names(text, revision) and handled_entry(request, text) not in self.state.handled
 
     def may_start(self) -> bool:
         """Return whether the candidate is ready, and nothing stops the rollout."""

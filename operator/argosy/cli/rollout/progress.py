@@ -7,6 +7,7 @@ from argosy.api.rolloutstatus import RevisionStatus, RolloutStatus, revision_in_
 from argosy.api.values.quantity import format_percent
 from argosy.cli.rollout.member import Member
 from argosy.planning.rollouts.requests import RETRY, UNDO
+from argosy.rollout.requests import handled_entry, revision_named
 from argosy.rollout.state import Phase
 
 _ENDED = frozenset({Phase.STABLE, Phase.PROMOTED})
@@ -79,8 +80,8 @@ def _pending(member: Member, rollout: RolloutStatus) -> str:
     value = member.annotations.get(annotation, "")
     if annotation == UNDO and UNDO in rollout.message:
         return ""  # it is not followed, and the message says why
-    is_handled = f"{annotation.rpartition('/')[2]}={value}" in rollout.handled
-    return annotation if value.partition("@")[0] in names and not is_handled else ""
+    is_handled = handled_entry(annotation.rpartition("/")[2], value) in rollout.handled
+    return annotation if revision_named(value) in names and not is_handled else ""
 
 
 def _by_conditions(member: Member, message: str) -> Progress:

@@ -12,6 +12,7 @@ from argosy.api.values.times import timestamp
 from argosy.cli.rollout.member import Member
 from argosy.cli.rollout.progress import described, serving
 from argosy.planning.rollouts.requests import PAUSE, PROMOTE, RETRY, UNDO
+from argosy.rollout.requests import FURTHER
 from argosy.rollout.state import PROVING, RESTING, Phase
 
 _NOTHING_PROVEN = (
@@ -103,7 +104,7 @@ def undo(member: Member, now: datetime, to: str = "") -> Request:
         raise RequestRefusedError(f"{member.described} has no former revision; change the spec in Git")
     served = f"revision {to}" if to else described(target)
     message = f"{described(current)} is taken back, and {served} serves until the spec changes: change it in Git, too"
-    return Request(UNDO, _once(f"{current.revision}@{to}" if to else current.revision, now), message)
+    return Request(UNDO, _once(f"{current.revision}{FURTHER}{to}" if to else current.revision, now), message)
 
 
 def _proving(member: Member) -> RolloutStatus:
@@ -164,4 +165,4 @@ def _paused_by_spec(member: Member) -> bool:
 
 
 def _once(revision: str, now: datetime) -> str:
-    return f"{revision}@{timestamp(now)}"
+    return f"{revision}{FURTHER}{timestamp(now)}"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from argosy.api import Ensemble, Member, Resource
 from argosy.api.values.times import parse_time
+from argosy.rollout.requests import FURTHER
 
 PROMOTE = "argosy.dev/promote"
 RETRY = "argosy.dev/retry"
@@ -12,8 +13,6 @@ UNDO = "argosy.dev/undo"
 PAUSE = "argosy.dev/pause"
 ANNOTATIONS = (PROMOTE, RETRY, UNDO, PAUSE)
 _DEFAULT_NAMESPACE = "default"
-_FURTHER = "@"
-"""What follows it tells one request from the next; of an undo it may be the revision to go back to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class RolloutRequests:
         """The name of the revision to go back to that `argosy.dev/undo` has after an @; empty if it names none. A time
         is none: it tells one request from the next.
         """
-        names = (name.strip() for name in self.undo.split(_FURTHER)[1:])
+        names = (name.strip() for name in self.undo.split(FURTHER)[1:])
         return next((name for name in names if name and parse_time(name) is None), "")
 
 
