@@ -7,7 +7,7 @@ from typing import Final
 
 from argosy.analysis.errors import ERROR_RATE
 from argosy.analysis.evidence import Evidence, restored
-from argosy.analysis.queries import QueryResults, query_key
+from argosy.analysis.queries import QueryResults
 from argosy.analysis.verdicts import verdict
 from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery, LatencyRatios
 from argosy.api.model.rollout.shadow import Shadow
@@ -109,7 +109,8 @@ def judged(
         return MemberAnalysis(evidence), None
     since = _proven_since(subject.state, before, now)
     warm_up = timedelta(milliseconds=subject.analysis.warm_up)
-    results = _results(subject, signals) if since is not None and now - since >= warm_up else None
+    has_results = since is not None and now - since >= warm_up
+    results = QueryResults.of(subject.name, subject.queries, signals) if has_results else None
     error, missing, shadow = signals.error, subject.error, subject.shadow
     latest = verdict(subject.measurable, evidence, subject.queries, results, error, missing, shadow)
     latest = _with_keys(latest, sticky_key(subject.sticky, evidence))
@@ -133,15 +134,6 @@ def _proven_since(state: RolloutState, before: MemberAnalysis, now: datetime) ->
     if state.phase is Phase.LOADING:
         return None
     return min(before.proven_since or now, now)
-
-
-def _results(subject: Subject, signals: PoolSignals) -> QueryResults:
-    keys = {query.name: (subject.name, query_key(query.name)) for query in subject.queries}
-    values, errors = signals.queries, signals.query_errors
-    return QueryResults(
-        {name: values[key] for name, key in keys.items() if key in values},
-        {name: errors[key] for name, key in keys.items() if key in errors},
-    )
 
 
 def _is_due(before: MemberAnalysis, latest: Verdict, least: int, now: datetime) -> bool:

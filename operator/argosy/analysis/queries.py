@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from argosy.api.model.rollout.analysis import Analysis, AnalysisQuery, AnalysisTemplate
 from argosy.api.model.rollout.conditions import ResultCondition
+from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.rollout.verdict import Measurement, Outcome
 
 
@@ -14,6 +15,15 @@ class QueryResults:
 
     values: Mapping[str, float] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, member: str, queries: Iterable[AnalysisQuery], signals: PoolSignals) -> "QueryResults":
+        """Return those of a member, by its resource's name, in a reading of its pool."""
+        keys = {query.name: (member, query_key(query.name)) for query in queries}
+        return cls(
+            {name: signals.queries[key] for name, key in keys.items() if key in signals.queries},
+            {name: signals.query_errors[key] for name, key in keys.items() if key in signals.query_errors},
+        )
 
 
 def query_key(name: str) -> str:

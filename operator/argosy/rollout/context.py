@@ -75,7 +75,7 @@ class Context:
     @property
     def timeout(self) -> timedelta:
         """How long the step may last without a verdict."""
-        return _span(self.analysis.timeout)
+        return timedelta(milliseconds=self.analysis.timeout)
 
     @property
     def outcome(self) -> Outcome | None:
@@ -220,10 +220,6 @@ class Context:
     def is_to_go_back(self) -> bool:
         """Return whether there was no verdict in time, and the rollout is to go back."""
         return self.is_overdue() and self.analysis.on_inconclusive is OnInconclusive.ROLLBACK
-
-
-def _span(milliseconds: int) -> timedelta:
-    return timedelta(milliseconds=milliseconds)
 
 
 def _same(one: Revision | None, other: Revision | None) -> bool:

@@ -4,8 +4,8 @@ from typing import Final
 
 from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import InferRequest
+from argosy_runtime.modelconfig.parameters.traffic import MILLIONTHS
 
-FULL_SHARE: Final = 1_000_000
 MOST_SEQUENCES: Final = 1024
 """Sequences that are copied at a time. The oldest is given up for one more: its client may never have ended it."""
 
@@ -42,7 +42,7 @@ class ShadowShare:
 
     def _next(self) -> bool:
         self._credit += self._share
-        if self._credit < FULL_SHARE:
+        if self._credit < MILLIONTHS:
             return False
-        self._credit -= FULL_SHARE
+        self._credit -= MILLIONTHS
         return True

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from argosy.analysis.pool_analysis import Subject
-from argosy.analysis.queries import query_key
+from argosy.analysis.queries import QueryResults, query_key
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.autoscaling.metrics.version_counts import VersionSignals
 
@@ -28,12 +28,12 @@ class Reading:
         revisions = (subject.state.stable, subject.state.candidate)
         proven = {revision.version for revision in revisions if revision is not None}
         versions = signals.versions.get(subject.name, {})
-        keys = {query.name: (subject.name, query_key(query.name)) for query in subject.queries}
+        results = QueryResults.of(subject.name, subject.queries, signals)
         return cls(
             now,
             {version: counts for version, counts in versions.items() if version in proven},
-            {name: signals.queries[key] for name, key in keys.items() if key in signals.queries},
-            {name: signals.query_errors[key] for name, key in keys.items() if key in signals.query_errors},
+            results.values,
+            results.errors,
             signals.error,
         )
 
