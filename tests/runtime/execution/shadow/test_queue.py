@@ -1,7 +1,7 @@
 """When copies begin: while no request waits for an instance, and one of the candidate is free."""
 
 from tests.runtime.execution.fakes import SECOND
-from tests.runtime.execution.shadow.test_mirror import Shadowed
+from tests.runtime.execution.shadow.shadowed import Shadowed
 
 from argosy_runtime.telemetry.shadow.statistics import Obstacle
 
