@@ -12,6 +12,7 @@ from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.messages import InferRequest, InferResponse, QueueTrace
 
 _NOT_MIRRORED: Final[list[QueueTrace]] = []
+_NONE: Final[frozenset[int]] = frozenset()
 
 
 class RunListener(Protocol):
@@ -41,10 +42,11 @@ class RunListener(Protocol):
 class Run:
     """One batch at an instance, and its requests without a last response, out of `count`.
 
-    `mirrored`: the traces of those that are copies for a shadow, which share no batch with others.
+    `mirrored`: the traces of those that are copies for a shadow, which share no batch with others. `cancelled` are
+    those of the copies whose answers nothing waits for.
     """
 
-    __slots__ = ("_open", "busy", "count", "freed", "id", "instance", "listener", "mirrored")
+    __slots__ = ("_open", "busy", "cancelled", "count", "freed", "id", "instance", "listener", "mirrored")
 
     def __init__(
         self, run_id: int, instance: "Instance", listener: RunListener, count: int, mirrored: list[QueueTrace]
@@ -54,6 +56,7 @@ class Run:
         self.listener = listener
         self.count = count
         self.mirrored = mirrored
+        self.cancelled = _NONE
         self.busy = True
         self.freed = False
         self._open: set[int] | None = None
@@ -71,7 +74,14 @@ class Run:
             self.freed = True
             self.listener.free()
 
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether it has copies for a shadow alone, and nothing waits for an answer to any of them."""
+        return bool(self.mirrored) and self.open <= self.cancelled
+
     def cancel(self, index: int) -> None:
+        if self.mirrored:
+            self.cancelled |= {index}
         self.instance.cancel(self, index)
 
     def pause(self, index: int) -> None:
@@ -117,7 +127,7 @@ class Instance(ABC):
 
     @abstractmethod
     def cancel(self, run: Run, index: int) -> None:
-        """Cancel one request, whose client has gone."""
+        """Cancel one request, whose client has gone, and calls for copies that nothing waits for any more."""
 
     @abstractmethod
     def pause(self, run: Run, index: int) -> None:
@@ -150,6 +160,10 @@ class Instance(ABC):
                 return _NOT_MIRRORED
             together += run.mirrored
         return together
+
+    def is_withdrawn(self) -> bool:
+        """Return whether the model works on copies for a shadow alone that are all cancelled."""
+        return bool(self._runs) and all(run.is_withdrawn for run in self._runs.values())
 
     def _note_idle(self) -> None:
         if self._idle is not None and not self._runs and not self._idle.done():

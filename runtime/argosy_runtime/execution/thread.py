@@ -264,6 +264,8 @@ class ThreadInstance(Instance):
     def cancel(self, run: Run, index: int) -> None:
         if (thread_run := self._thread_runs.get(run.id)) is not None:
             thread_run.cancel(index)
+        if self.is_withdrawn():
+            self._calls.withdraw()
 
     def pause(self, run: Run, index: int) -> None:
         if (thread_run := self._thread_runs.get(run.id)) is not None:

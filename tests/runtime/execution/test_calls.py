@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.runtime.execution.fakes import Submitted, ask
+from tests.runtime.execution.fakes import FakeInstance, Submitted, ask
 
-from argosy_runtime.backends.contract import ServerCall
+from argosy_runtime.backends.contract import ExecutionTimes, ServerCall
 from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.calls import host
 from argosy_runtime.execution.calls.server import OpenCalls, Value
-from argosy_runtime.messages import Deliver, InferRequest, InferResponse, QueueTrace, Tensor
+from argosy_runtime.messages import SHADOW_PRIORITY, Deliver, InferRequest, InferResponse, QueueTrace, Tensor
 
 
 class FakeServer(Submitted):
@@ -40,6 +40,10 @@ class Model:
     def __init__(self) -> None:
         self.full: OpenCalls | None = None
         self.traces: list[QueueTrace] = []
+        self.withdrawn = False
+
+    def is_withdrawn(self) -> bool:
+        return self.withdrawn
 
     def mirrored(self) -> list[QueueTrace]:
         return self.traces
@@ -49,6 +53,25 @@ class Model:
             self.full.pause(call)
 
     def reply(self, call: int, value: Value, error: ServingError | None) -> None:
+        """Do nothing."""
+
+
+class NoListener:
+    """`RunListener` of batches whose answers nothing reads."""
+
+    def answered(self, responses: list[InferResponse], times: ExecutionTimes) -> None:
+        """Do nothing."""
+
+    def failed(self, error: ServingError) -> None:
+        """Do nothing."""
+
+    def free(self) -> None:
+        """Do nothing."""
+
+    def respond(self, index: int, response: InferResponse) -> None:
+        """Do nothing."""
+
+    def done(self, times: ExecutionTimes | None) -> None:
         """Do nothing."""
 
 
@@ -71,6 +94,42 @@ def test_what_a_model_calls_for_a_copy_is_a_copy_too(server: FakeServer) -> None
     assert [request.is_shadow for request in server.requests] == [False, True]
     assert server.requests[1].queue_trace is model.traces[0]
     assert [trace.calls for trace in model.traces] == [True, True]
+
+
+def test_what_a_model_calls_for_a_copy_that_is_cancelled_is_cancelled_too(server: FakeServer) -> None:
+    model = Model()
+    calls = OpenCalls(server, model)
+    calls.infer(1, ask(), True)
+    calls.withdraw()
+    assert server.calls == [], "it is a client's"
+    model.traces = [QueueTrace()]
+    calls.infer(2, ask(), True)
+    assert server.calls == []
+    calls.withdraw()
+    assert server.calls == ["cancel"]
+    model.withdrawn = True
+    calls.infer(3, ask(), True)
+    assert server.calls == ["cancel", "cancel"], "a model may go on after an error"
+
+
+async def test_a_model_is_withdrawn_once_each_copy_in_its_batches_is_cancelled() -> None:
+    instance = FakeInstance("m", lambda *_: None)
+    listener = NoListener()
+    shadowed = [ask(priority=SHADOW_PRIORITY) for _ in range(3)]
+    for copy in shadowed:
+        copy.queue_trace = QueueTrace()
+    both, one = instance.run(shadowed[:2], listener), instance.run(shadowed[2:], listener)
+    both.cancel(0)
+    one.cancel(0)
+    assert not instance.is_withdrawn()
+    both.cancel(1)
+    assert instance.is_withdrawn()
+    client = instance.run([ask()], listener)
+    client.cancel(0)
+    assert not instance.is_withdrawn(), "an answer to a client's request may be of use, as ever"
+    for _ in range(3):
+        instance.finish()
+    assert not instance.is_withdrawn()
 
 
 def test_what_its_model_has_paused_stays_so_when_the_way_is_free_again(calls, server):

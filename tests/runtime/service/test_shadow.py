@@ -275,6 +275,29 @@ async def test_what_a_mirrored_model_calls_waits_behind_the_requests_of_clients(
     assert await outcomes(plane, 1) == {"different": 1}
 
 
+@pytest.mark.parametrize("isolation", ["process", "thread"])
+async def test_what_a_mirrored_model_calls_ends_with_its_copy(repository, serve, gate, isolation):
+    one_by_one = CONFIG.replace("max_batch_size: 8", "max_batch_size: 1")
+    repository.add("called", execute=gate.code, config=one_by_one)
+    own = CONFIG + f'parameters {{ key: "ISOLATION" value {{ string_value: "{isolation}" }} }}'
+    calls = CALLS.replace("threads.submit(call.exec).result()", "pass")
+    for version, execute in ((1, "pass"), (2, calls)):
+        repository.add("m", execute=execute, config=config(SHADOW, own), version=version)
+    plane = await loaded(serve)
+    await plane.load("called", None, {})
+    clients = [asyncio.ensure_future(value(plane, "called")) for _ in range(2)]
+    await gate.reached()
+    assert await value(plane, "m", 5.0) == 5
+    called = plane.registry.find("called")._dispatcher  # type: ignore[attr-defined]
+    candidate = plane.registry.find("m", "2").statistics
+    await until(lambda: called._open.mirrored)
+    plane.registry.end_shadows()
+    await until(lambda: candidate.busy == 0)
+    assert (called._open.mirrored, called._open.owed) == (0, 2), "it is free for clients before the called one is"
+    gate.open()
+    assert await asyncio.gather(*clients) == [1, 1]
+
+
 async def test_streams_of_a_decoupled_model_are_compared(repository, serve):
     model = """
 import numpy as np

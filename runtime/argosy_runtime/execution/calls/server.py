@@ -42,6 +42,9 @@ class Answers(Protocol):
     def mirrored(self) -> Sequence[QueueTrace]:
         """Return the traces of the copies for a shadow that the model works on; none if it has requests of clients."""
 
+    def is_withdrawn(self) -> bool:
+        """Return whether the model works on copies for a shadow alone that are all cancelled."""
+
 
 class _Discard:
     """Receiver of answers to calls of a model that has ended."""
@@ -55,6 +58,10 @@ class _Discard:
     def mirrored(self) -> Sequence[QueueTrace]:
         """Return none: its calls are over."""
         return ()
+
+    def is_withdrawn(self) -> bool:
+        """Return False: its calls are over."""
+        return False
 
 
 _DISCARD: Final = _Discard()
@@ -82,9 +89,12 @@ class OpenCalls:
         try:
             if mirrored := self._answers.mirrored():
                 _make_copy(request, mirrored)
+                inference.is_copy = True
             submission = self._calls.infer(request, decoupled, inference.deliver)
             if call in self._inferences:
                 inference.begin(submission)
+                if inference.is_copy and self._answers.is_withdrawn():
+                    submission.cancel()
         except Exception as error:
             self._inferences.pop(call, None)
             self._answers.reply(call, None, _refusal(error))
@@ -101,6 +111,15 @@ class OpenCalls:
         """Cancel an inference that the model no longer waits for."""
         if (submission := self._submission(call)) is not None:
             submission.cancel()
+
+    def withdraw(self) -> None:
+        """Cancel the inferences for copies: the requests of others that they wait behind may keep the model for long.
+
+        The model goes on with their errors.
+        """
+        for call, inference in list(self._inferences.items()):
+            if inference.is_copy:
+                self.cancel(call)
 
     def pause(self, call: int) -> None:
         """Pause an inference whose responses come faster than the model takes them."""
@@ -174,14 +193,18 @@ def _refusal(error: Exception) -> ServingError:
 
 
 class _Inference:
-    """One open inference. It is paused while its model is `slow`, or the connection to the model is `blocked`."""
+    """One open inference. It is paused while its model is `slow`, or the connection to the model is `blocked`.
 
-    __slots__ = ("_call", "_deliver", "blocked", "slow", "submission")
+    `is_copy`: it is part of the answers to copies for a shadow.
+    """
+
+    __slots__ = ("_call", "_deliver", "blocked", "is_copy", "slow", "submission")
 
     def __init__(self, call: int, deliver: Callable[[int, InferResponse], None]) -> None:
         self._call = call
         self._deliver = deliver
         self.submission: Submission | None = None
+        self.is_copy = False
         self.slow = False
         self.blocked = False
 

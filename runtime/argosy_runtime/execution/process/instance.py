@@ -330,6 +330,8 @@ class ProcessInstance(Instance):
 
     def cancel(self, run: Run, index: int) -> None:
         self._signal(CANCEL, run, index)
+        if self.is_withdrawn():
+            self._calls.withdraw()
 
     def pause(self, run: Run, index: int) -> None:
         self._signal(PAUSE, run, index)
