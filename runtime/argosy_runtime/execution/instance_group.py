@@ -201,7 +201,7 @@ class InstanceGroup:
                 idle.set_result(None)
         await asyncio.gather(*self._revivals, return_exceptions=True)
         instances = [*self._ready.values(), *self._broken.values()]
-        await asyncio.gather(*[instance.stop(grace) for instance in instances], *self._leaving)
+        await asyncio.gather(*[instance.stop(grace) for instance in instances], *map(asyncio.shield, self._leaving))
         self._let_go()
 
     def _let_go(self) -> None:

@@ -155,7 +155,7 @@ class Registry:
 
     async def close(self, grace: float) -> None:
         """Cancel loads; answer the accepted requests, within `grace` seconds; release every model."""
-        self._retirement.grace = grace
+        self._retirement.limit(grace)
         await self._work.cancel()
         for record in self._records.values():
             record.desired = False

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from time import monotonic
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
@@ -22,7 +23,13 @@ class Retirement:
     def __init__(self, grace: float, overrides: OverrideStore) -> None:
         self.grace = grace
         self._overrides = overrides
-        self._closings: dict[asyncio.Task[None], ServedVersion] = {}
+        self._closings: dict[asyncio.Task[None], _Closing] = {}
+
+    def limit(self, grace: float) -> None:
+        """Let versions take at most `grace` seconds from now on, those that have left service already among them."""
+        self.grace = grace
+        for closing in self._closings.values():
+            closing.limit(grace)
 
     def replace(
         self, record: ModelRecord, version: int, served: ServedVersion, revision: LoadedRevision | None = None
@@ -48,7 +55,7 @@ class Retirement:
     @property
     def owes(self) -> bool:
         """Whether a version that has left service has requests to answer."""
-        return any(served.owes for served in self._closings.values())
+        return any(closing.served.owes for closing in self._closings.values())
 
     async def finished(self) -> None:
         """Wait until everything is closed."""
@@ -56,16 +63,41 @@ class Retirement:
             await asyncio.wait(self._closings)
 
     def _begin(self, served: ServedVersion) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(self._end(served))
-        self._closings[task] = served
+        closing = _Closing(served, self.grace)
+        task = asyncio.get_running_loop().create_task(self._end(closing))
+        self._closings[task] = closing
         task.add_done_callback(self._closings.pop)
         return task
 
-    async def _end(self, served: ServedVersion) -> None:
+    async def _end(self, closing: "_Closing") -> None:
         try:
-            await _close(served, self.grace)
+            await closing.run()
         finally:
-            self._overrides.release(served.folder)
+            self._overrides.release(closing.served.folder)
+
+
+class _Closing:
+    """The end of a version, which may take `grace` seconds."""
+
+    def __init__(self, served: ServedVersion, grace: float) -> None:
+        self.served = served
+        self._end = monotonic() + grace
+        self._task: asyncio.Task[None] | None = None
+
+    def limit(self, grace: float) -> None:
+        """Shorten the time that is left to `grace` seconds."""
+        end = monotonic() + grace
+        if end < self._end:
+            self._end = end
+            if self._task is not None:
+                self._task.cancel()
+
+    async def run(self) -> None:
+        """Close the version, once more whenever its time is shortened."""
+        while self._task is None or self._task.cancelled():
+            closing = _close(self.served, max(0.0, self._end - monotonic()))
+            self._task = asyncio.get_running_loop().create_task(closing)
+            await asyncio.wait({self._task})
 
 
 async def _close(served: ServedVersion, grace: float) -> None:

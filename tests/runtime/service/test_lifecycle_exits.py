@@ -302,6 +302,27 @@ async def test_a_request_left_behind_by_an_unload_learns_of_it(repository, serve
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
+async def test_a_server_that_ends_shortens_the_time_of_versions_that_leave(repository, serve, tmp_path):
+    works, stops = Gate(tmp_path / "works"), Gate(tmp_path / "stops")
+    repository.add("works", execute=works.code)
+    repository.add("stops")
+    source = (repository.path / "stops/1/model.py").read_text()
+    stop = f"\n    def finalize(self):\n        import os, time\n        {stops.code}\n"
+    (repository.path / "stops/1/model.py").write_text(source + stop)
+    plane = await serve(unload_grace=1e6)
+    await plane.load("works", None, {})
+    await plane.load("stops", None, {})
+    running = asyncio.create_task(infer(plane, ask("works")))
+    await works.reached()
+    await plane.unload("works", False)
+    await plane.unload("stops", False)
+    await stops.reached()
+    await plane.close(0.1)
+    with pytest.raises(ServingError, match="was unloaded"):
+        await running
+    assert await states(plane) == {"stops:1": "UNAVAILABLE", "works:1": "UNAVAILABLE"}
+
+
 async def test_both_protocols_report_the_unload(repository, serve, tmp_path):
     gate = Gate(tmp_path / "stuck")
     repository.add("m", execute=gate.code)
