@@ -65,7 +65,9 @@ class LoadedRevisions:
         """
         serving, entries = self._serving(name), self._entries(name, version)
         ready = {r.name for r, entry in entries if entry.lasts and self._is_from(r, name, version, files)}
-        failures = [fact for fact in self._failures(name, version, elsewhere=bool(ready)) if fact.message not in former]
+        failures = [
+            fact for fact in self._failures(name, version, on_other_nodes=bool(ready)) if fact.message not in former
+        ]
         refused = next((_fact(*pair, _NOT_ITS_OWN) for pair in entries if _is_refused(pair[1], bool(ready))), None)
         answering = {report.name for report in serving if any(entry.answers for entry in _of(report, name))}
         return CandidateFacts(
@@ -84,12 +86,12 @@ class LoadedRevisions:
         """Return the messages of the failures that a version caused."""
         return frozenset(fact.message for fact in self._failures(name, version))
 
-    def _failures(self, name: str, version: int, elsewhere: bool = False) -> list[FailureFact]:
-        """Return the failures that a version caused; `elsewhere`: another server has its files, and is ready."""
+    def _failures(self, name: str, version: int, on_other_nodes: bool = False) -> list[FailureFact]:
+        """Return the failures that a version caused; `on_other_nodes`: another server has its files, and is ready."""
         return [
             _fact(report, entry, _OWN[entry.failure])
             for report, entry in self._entries(name, version)
-            if entry.failure in _OWN and not _is_of_node(entry, elsewhere)
+            if entry.failure in _OWN and not _is_of_node(entry, on_other_nodes)
         ]
 
     def _silence(self, name: str) -> FailureFact | None:
@@ -155,14 +157,14 @@ def _named(repository: RenderedRepository, name: str) -> RenderedModel | None:
     return next((model for model in repository.models if model.declared_name == name), None)
 
 
-def _is_of_node(entry: LoadedModel, elsewhere: bool) -> bool:
+def _is_of_node(entry: LoadedModel, on_other_nodes: bool) -> bool:
     """Return whether a server's node lacks files that another server has: a mount, for instance."""
-    return elsewhere and entry.failure is FailureKind.FILES
+    return on_other_nodes and entry.failure is FailureKind.FILES
 
 
-def _is_refused(entry: LoadedModel, elsewhere: bool) -> bool:
+def _is_refused(entry: LoadedModel, on_other_nodes: bool) -> bool:
     unavailable = entry.state is LoadState.UNAVAILABLE and bool(entry.reason)
-    return unavailable and (entry.failure not in _OWN or _is_of_node(entry, elsewhere))
+    return unavailable and (entry.failure not in _OWN or _is_of_node(entry, on_other_nodes))
 
 
 def _fact(report: ServerReport, entry: LoadedModel, reason: str) -> FailureFact:

@@ -121,7 +121,7 @@ def test_an_ensemble_that_no_one_declares_any_more_holds_nothing_up() -> None:
     assert surges_of([NEW], [FIRST, SECOND], runs).recreated == {("p-0", "m"), ("p-0", "e")}
 
 
-def test_what_is_taken_back_goes_at_once_where_each_ensemble_that_runs_it_is_reached_on_others() -> None:
+def test_what_is_taken_back_goes_at_once_where_its_ensembles_have_other_servers() -> None:
     e, withdrawn = ensemble("e", "m"), frozenset({("p-0", "m")})
     runs = [running(FIRST, [OLD, e]), running(SECOND, [OLD, e])]
     assert replaced_at_once(pool_state([NEW, e], [FIRST, SECOND], runs), withdrawn) == withdrawn

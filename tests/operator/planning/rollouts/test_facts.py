@@ -42,7 +42,7 @@ def test_files_that_are_missing_or_others_than_declared_are_a_failure_of_its_own
     assert facts.unrelated is None
 
 
-def test_files_that_one_node_lacks_are_no_failure_of_a_revision_that_is_ready_elsewhere() -> None:
+def test_files_that_one_node_lacks_are_no_failure_of_a_revision_that_is_ready_on_other_nodes() -> None:
     without = ServerReport("s", ready=True, models=(failed(FailureKind.FILES),))
     other = ServerReport("t", ready=True, models=(LoadedModel("m", 2, LoadState.READY),))
     facts = LoadedRevisions.of([without, other], ()).candidate("m", 2)
