@@ -112,7 +112,7 @@ def test_what_a_model_calls_for_a_copy_that_is_cancelled_is_cancelled_too(server
     assert server.calls == ["cancel", "cancel"], "a model may go on after an error"
 
 
-async def test_a_model_is_withdrawn_once_each_copy_in_its_batches_is_cancelled() -> None:
+async def test_a_model_is_withdrawn_when_every_copy_in_its_batches_is_cancelled() -> None:
     instance = FakeInstance("m", lambda *_: None)
     listener = NoListener()
     shadowed = [ask(priority=SHADOW_PRIORITY) for _ in range(3)]
