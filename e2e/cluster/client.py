@@ -34,7 +34,7 @@ class Reader(threading.local):
     """
 
     def __init__(self, access: Access) -> None:
-        self._api, self._kinds = _connected(access, retries=False), dict[str, _Kind]()
+        self._api, self._kinds, self._words = _connected(access, retries=False), dict[str, _Kind](), _parser()
 
     def text(self, path: str, timeout_s: float = 60.0, **query: str) -> str:
         """Return the text at that path of the API. Raises ClusterError where it is unavailable."""
@@ -63,7 +63,7 @@ class Reader(threading.local):
 
     def read(self, *words: str) -> Any:
         """Return what `kubectl get WORDS -o json` prints, parsed: an object, or a list of one or several kinds."""
-        arguments = _WORDS.parse_intermixed_args(words)
+        arguments = self._words.parse_intermixed_args(words)
         kinds, _, name = arguments.kinds.partition("/")
         query = {"labelSelector": arguments.selector, "fieldSelector": arguments.field_selector}
         if name := name or arguments.name:
@@ -113,12 +113,15 @@ class _Kind:
         return f"{self.root}/namespaces/{namespace}/{self.plural}" if self.namespaced else f"{self.root}/{self.plural}"
 
 
-_WORDS = argparse.ArgumentParser()
-_WORDS.add_argument("kinds")
-_WORDS.add_argument("name", nargs="?")
-_WORDS.add_argument("-n", "--namespace", default="default")
-_WORDS.add_argument("-l", "--selector", default="")
-_WORDS.add_argument("--field-selector", default="")
+def _parser() -> argparse.ArgumentParser:
+    """Return a parser of kubectl's words. Each thread needs its own: intermixed arguments change it while it parses."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kinds")
+    parser.add_argument("name", nargs="?")
+    parser.add_argument("-n", "--namespace", default="default")
+    parser.add_argument("-l", "--selector", default="")
+    parser.add_argument("--field-selector", default="")
+    return parser
 
 
 def _connected(access: Access, retries: Any = None) -> Any:
