@@ -83,6 +83,7 @@ class _Closing:
         self.served = served
         self._end = monotonic() + grace
         self._task: asyncio.Task[None] | None = None
+        self._shortened = False
 
     def limit(self, grace: float) -> None:
         """Shorten the time that is left to `grace` seconds."""
@@ -90,14 +91,22 @@ class _Closing:
         if end < self._end:
             self._end = end
             if self._task is not None:
-                self._task.cancel()
+                self._shortened = self._task.cancel()
 
     async def run(self) -> None:
         """Close the version, once more whenever its time is shortened."""
-        while self._task is None or self._task.cancelled():
-            closing = _close(self.served, max(0.0, self._end - monotonic()))
-            self._task = asyncio.get_running_loop().create_task(closing)
-            await asyncio.wait({self._task})
+        # In the task of the caller: a version without open requests has left by the loop's next turn.
+        self._task = asyncio.current_task()
+        closed = False
+        while not closed:
+            try:
+                await _close(self.served, max(0.0, self._end - monotonic()))
+                closed = True
+            except asyncio.CancelledError:
+                if self._task is None or not self._shortened:
+                    raise
+                self._shortened = False
+                self._task.uncancel()
 
 
 async def _close(served: ServedVersion, grace: float) -> None:
