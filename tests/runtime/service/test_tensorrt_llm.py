@@ -22,6 +22,7 @@ def standin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(STANDINS))
     monkeypatch.setenv("PYTHONPATH", str(STANDINS))
     monkeypatch.setenv("STANDIN_CALLS", str(tmp_path / "calls"))
+    monkeypatch.delitem(sys.modules, "tensorrt_llm", raising=False)  # another test of this process may have imported it
     yield tmp_path / "calls"
     assert "tensorrt_llm" not in sys.modules, "the server itself never imports it"
 
