@@ -22,8 +22,9 @@ from argosy_runtime.execution.instance import Instance, Run
 from argosy_runtime.execution.shadow.comparing import ComparisonWork
 from argosy_runtime.execution.shadow.mirror import Mirror
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
-from argosy_runtime.modelconfig.parameters.traffic import Shadow
+from argosy_runtime.modelconfig.parameters.traffic import MILLIONTHS, Shadow
 from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
+from argosy_runtime.telemetry.shadow.statistics import ShadowOutcome
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 LOADS = {"half": 0.5, "busy": 0.8, "full": 0.95}
@@ -34,7 +35,6 @@ SHARE = 0.1
 """The share of the requests that is mirrored."""
 _FIXED_NS, _ROW_NS = 8_000_000, 2_000_000
 _SECOND = 1_000_000_000
-_MILLION = 1_000_000
 _NEEDED = error_test(Analysis()).fewest_samples
 """Answers without a failure that clear a candidate by the default rates."""
 _CONFIG = """name: "m" max_batch_size: {rows} dynamic_batching {{ }}
@@ -110,7 +110,7 @@ class DeviceInstance(Instance):
         raise NotImplementedError(words)
 
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
-        lasting = _seconds(len(requests))
+        lasting = _execution_ns(len(requests))
         responses = [InferResponse(outputs=[request.inputs["X"].renamed("Y")]) for request in requests]
         self._device.run(lasting, partial(self._answered, run.id, responses, ExecutionTimes(0, lasting, 0)))
 
@@ -124,7 +124,7 @@ class DeviceInstance(Instance):
         """Do nothing."""
 
 
-def _seconds(rows: int) -> int:
+def _execution_ns(rows: int) -> int:
     """Return how long the device executes a batch, in nanoseconds."""
     return _FIXED_NS + _ROW_NS * rows
 
@@ -154,7 +154,7 @@ class Mirroring:
         self.clock = EventClock()
         device = Device(self.clock)
         self.stable, self.candidate = (Version(version, rows, device, self.clock) for version in (1, 2))
-        shadow = Shadow(2, round(share * _MILLION))
+        shadow = Shadow(2, round(share * MILLIONTHS))
         self._mirror = Mirror(shadow, self.stable, self.candidate, ComparisonWork(), self.clock)
         self._random = np.random.default_rng(seed)
         self.latencies: list[int] = []
@@ -181,12 +181,12 @@ class Mirroring:
     def compared(self) -> int:
         """Answers of the candidate that were compared."""
         shadow = self.candidate.statistics.shadow
-        return 0 if shadow is None else shadow.outcomes["equal"]  # type: ignore[index]
+        return 0 if shadow is None else shadow.outcomes[ShadowOutcome.EQUAL]
 
 
 async def cell(rows: int, load: float, seconds: float, seed: int = 1) -> dict[str, float]:
     """Return what mirroring costs a model at a load: the same requests with and without it, as ratios."""
-    rate = load * rows / (_seconds(rows) / _SECOND)
+    rate = load * rows / (_execution_ns(rows) / _SECOND)
     with_, without = (Mirroring(rows, share, seed) for share in (SHARE, 0.0))
     for trial in (with_, without):
         await trial.run(rate, seconds)

@@ -58,6 +58,12 @@ class Up:
             self.process.kill()
             self.process.wait()
 
+    def declare(self, text: str, file: str = "all.yaml") -> None:
+        """Replace a manifest at once, as a checkout of Git does."""
+        manifest = self.manifests / file
+        manifest.with_suffix(".tmp").write_text(text)
+        manifest.with_suffix(".tmp").replace(manifest)
+
     def status(self, name: str) -> dict[str, Any]:
         """Return the status of a model; empty before there is one."""
         try:

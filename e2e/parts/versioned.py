@@ -65,10 +65,7 @@ class VersionedModel:
             files.mkdir(parents=True)
             names = {"<load>": _in_method(load), "<answer>": _in_method(answer), "<loads>": str(self._loads)}
             (files / "model.py").write_text(_filled(MODEL, names))
-        manifest = self.up.manifests / "all.yaml"
-        text = _filled(MANIFESTS, {"<version>": str(version), "<rollout>": self._rollout})
-        manifest.with_suffix(".tmp").write_text(text)
-        manifest.with_suffix(".tmp").replace(manifest)
+        self.up.declare(_filled(MANIFESTS, {"<version>": str(version), "<rollout>": self._rollout}))
 
     @property
     def loads(self) -> list[str]:

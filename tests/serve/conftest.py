@@ -33,6 +33,20 @@ max_batch_size: 0
 input [ { name: "X" data_type: TYPE_INT32 dims: [ 1 ] } ]
 output [ { name: "Y" data_type: TYPE_INT32 dims: [ 1 ] } ]
 """
+SPEAKER = """
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.version = args["model_version"]
+
+    def execute(self, requests):
+        answer = pb_utils.Tensor("ANSWER", np.array([self.version.encode()], object))
+        return [pb_utils.InferenceResponse([answer]) for _ in requests]
+"""
+"""A model that answers with its version."""
 
 
 class Start(Protocol):

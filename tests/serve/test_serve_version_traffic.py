@@ -13,25 +13,12 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton_http
-from tests.serve.conftest import CONFIG, MODEL
+from tests.serve.conftest import CONFIG, MODEL, SPEAKER
 from tests.serve.process import Serving, start, wait_until
 
 from argosy_runtime.modelconfig.parameters.traffic import MILLIONTHS, Sticky, VersionTraffic, traffic_text
 
 STICKY = (Sticky(header="x-user"), Sticky(parameter="user"))
-SPEAKER = """
-import numpy as np
-import triton_python_backend_utils as pb_utils
-
-
-class TritonPythonModel:
-    def initialize(self, args):
-        self.version = args["model_version"]
-
-    def execute(self, requests):
-        answer = pb_utils.Tensor("ANSWER", np.array([self.version.encode()], object))
-        return [pb_utils.InferenceResponse([answer]) for _ in requests]
-"""
 SPEAKS = """
 backend: "python"
 max_batch_size: 0

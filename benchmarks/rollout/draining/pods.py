@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from argosy.api import parse_body
+from argosy.api import ServingPool, parse_body
 from argosy.planning.plan import ServerPlan
 from argosy.render.workloads import Images, pod_template
 from argosy_agent.contract import RenderedRepository
@@ -31,9 +31,10 @@ def rendered_pod() -> dict[str, Any]:
     """Return the spec of a server's Pod, in a pool whose settings are the defaults."""
     metadata = {"name": "drained", "uid": "1", "generation": 1}
     body = {"apiVersion": "argosy.dev/v1alpha1", "kind": "ServingPool", "metadata": metadata, "spec": {}}
-    pool, _ = parse_body(body)
+    pool, problems = parse_body(body)
+    assert isinstance(pool, ServingPool), problems
     plan, images = ServerPlan("drained-0", "node", (), ()), Images("runtime", "triton", "agent")
-    template = pod_template(pool, plan, RenderedRepository(plan.name), images)  # type: ignore[arg-type]
+    template = pod_template(pool, plan, RenderedRepository(plan.name), images)
     spec: dict[str, Any] = template["spec"]
     return spec
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import cast
 
 Ports = Mapping[str, int]
@@ -112,11 +113,7 @@ class _ClientSide(_Side):
 async def opened() -> AsyncIterator[Service]:
     """Yield a Service without endpoints, whose ports are open."""
     loop, service = asyncio.get_running_loop(), Service()
-
-    def client_of(name: str) -> _ClientSide:
-        return _ClientSide(service, name)
-
-    servers = [await loop.create_server(lambda name=name: client_of(name), "127.0.0.1", 0) for name in NAMES]  # type: ignore[misc]
+    servers = [await loop.create_server(partial(_ClientSide, service, name), "127.0.0.1", 0) for name in NAMES]
     service.ports = {name: server.sockets[0].getsockname()[1] for name, server in zip(NAMES, servers, strict=True)}
     try:
         yield service

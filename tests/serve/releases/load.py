@@ -1,13 +1,13 @@
 """An open-loop load on one model: requests at a constant rate, whether earlier ones are answered or not."""
 
 import asyncio
-import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
+from e2e.cluster.background import Background
 
 RATE = 120.0
 """Requests a second."""
@@ -29,25 +29,16 @@ class Answer:
 
 
 @dataclass
-class Load:
+class Load(Background):
     """Sends requests while its block runs. Those under way at its end are awaited."""
 
     url: str
     rate: float = RATE
     timeout_s: float = 60.0
     answers: list[Answer] = field(default_factory=list)
-    _stop: threading.Event = field(default_factory=threading.Event, repr=False)
-    _thread: threading.Thread | None = field(default=None, repr=False)
 
-    def __enter__(self) -> "Load":
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stop.set()
-        assert self._thread is not None
-        self._thread.join()
+    def __post_init__(self) -> None:
+        super().__init__(lambda: asyncio.run(self._run()))
 
     @property
     def failed(self) -> list[str]:
@@ -64,7 +55,7 @@ class Load:
         before, end = len(self.answers), time.monotonic() + PATIENCE_S
         while len(self.answers) < before + count:
             assert time.monotonic() < end, self
-            self._stop.wait(0.02)
+            self.stopping.wait(0.02)
 
     def sent_after(self, moment: float) -> list[Answer]:
         """Return the answers to requests that were sent after a moment."""
@@ -74,7 +65,7 @@ class Load:
         timeout, connector = aiohttp.ClientTimeout(self.timeout_s), aiohttp.TCPConnector(limit=512)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session, asyncio.TaskGroup() as tasks:
             begun, number = time.monotonic(), 0
-            while not self._stop.is_set():
+            while not self.stopping.is_set():
                 tasks.create_task(self._send(session))
                 number += 1
                 await asyncio.sleep(max(0.0, begun + number / self.rate - time.monotonic()))

@@ -105,10 +105,8 @@ class Releases:
         return "any build" if self.pool.get("runtime") else f"build {build}"
 
     def write(self, file: str, *resources: Mapping[str, Any]) -> None:
-        """Replace a manifest at once, as a checkout of Git does."""
-        path = self.up.manifests / file
-        path.with_suffix(".tmp").write_text(yaml.safe_dump_all(resources))
-        path.with_suffix(".tmp").replace(path)
+        """Replace a manifest by these resources."""
+        self.up.declare(yaml.safe_dump_all(resources), file)
 
     @property
     def rollout(self) -> dict[str, Any]:

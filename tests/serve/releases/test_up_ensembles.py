@@ -1,10 +1,10 @@
 """`argosy up` releases an ensemble as one unit: no request runs versions of two revisions of it."""
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from e2e.cluster.background import Background
 from e2e.parts.up import Up
 from tests.serve.releases.watch import Watch, became_ready_once, exactly_divided
 
@@ -65,25 +65,15 @@ FAILING = 4
 """The version that fails each request."""
 
 
-class Clients:
+class Clients(Background):
     """Clients that ask again once they were answered, and the versions of the steps that answered each."""
 
     def __init__(self, up: Up) -> None:
-        self._up, self._stop, self.answers = up, threading.Event(), list[tuple[int, ...] | str]()
-        self._threads = [threading.Thread(target=self._work) for _ in range(2)]
-
-    def __enter__(self) -> "Clients":
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
+        super().__init__(self._work, self._work)
+        self._up, self.answers = up, list[tuple[int, ...] | str]()
 
     def _work(self) -> None:
-        while not self._stop.is_set():
+        while not self.stopping.is_set():
             status, answer = self._up.ask("work")
             self.answers.append(tuple(answer["outputs"][0]["data"][1:]) if status == 200 else str(answer))
 
@@ -91,8 +81,7 @@ class Clients:
 def declare(up: Up, tokenizer: int, language: int) -> None:
     """Declare the ensemble with versions of its models."""
     members = MEMBER.format(name="tokenizer", version=tokenizer) + MEMBER.format(name="language", version=language)
-    (up.manifests / "all.tmp").write_text(UNIT + members)
-    (up.manifests / "all.tmp").replace(up.manifests / "all.yaml")
+    up.declare(UNIT + members)
 
 
 @pytest.fixture(scope="module")

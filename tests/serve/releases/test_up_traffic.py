@@ -11,22 +11,10 @@ import pytest
 import tritonclient.grpc as triton_grpc
 import yaml
 from e2e.parts.up import Up
+from tests.serve.conftest import SPEAKER
 
 pytestmark = pytest.mark.timeout(240)
 
-SPEAKER = """
-import numpy as np
-import triton_python_backend_utils as pb_utils
-
-
-class TritonPythonModel:
-    def initialize(self, args):
-        self.version = args["model_version"]
-
-    def execute(self, requests):
-        answer = pb_utils.Tensor("ANSWER", np.array([self.version.encode()], object))
-        return [pb_utils.InferenceResponse([answer]) for _ in requests]
-"""
 CALLER = """
 import triton_python_backend_utils as pb_utils
 
@@ -63,8 +51,7 @@ def declare(up: Up, version: int) -> None:
     resources += [
         {**api, "kind": "InferenceModel", "metadata": {"name": name}, "spec": spec} for name, spec in models.items()
     ]
-    (up.manifests / "all.tmp").write_text(yaml.safe_dump_all(resources))
-    (up.manifests / "all.tmp").replace(up.manifests / "all.yaml")
+    up.declare(yaml.safe_dump_all(resources))
 
 
 CHAT = {"prompt": "QUESTION", "text": "ANSWER"}

@@ -1,19 +1,20 @@
 """What a server and a status say while a version is released, sampled as often as they change."""
 
 import re
-import threading
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from e2e.cluster.background import Background
 from e2e.parts.up import Up
+
+from argosy_runtime.modelconfig.parameters.traffic import MILLIONTHS
 
 _WEIGHT = re.compile(r'^argosy_version_weight\{model="(\w+)",version="(\d+)"\} (\S+)$', re.M)
 _SENT = re.compile(r'^argosy_version_requests_total\{model="(\w+)",version="(\d+)",by="weight"\} (\S+)$', re.M)
 SHORTEST_S = 0.05
-MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,11 @@ class Divided:
 
     def off(self, version: int) -> float:
         """Return by how many requests a version is off its exact share."""
-        return abs(self.sent.get(version, 0) - self.weights.get(version, 0) * self.total / MILLION)
+        return abs(self.sent.get(version, 0) - self.weights.get(version, 0) * self.total / MILLIONTHS)
 
 
 @dataclass
-class Watch:
+class Watch(Background):
     """Samples the metrics and the status of a model while its block runs. `ready` are the statuses and reasons of the
     condition Ready in order, each named once in a row; so are the `phases`.
     """
@@ -52,18 +53,9 @@ class Watch:
     samples: list[Sample] = field(default_factory=list)
     phases: list[str] = field(default_factory=list)
     ready: list[tuple[str, str, str]] = field(default_factory=list)
-    _stop: threading.Event = field(default_factory=threading.Event, repr=False)
-    _thread: threading.Thread | None = field(default=None, repr=False)
 
-    def __enter__(self) -> "Watch":
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stop.set()
-        assert self._thread is not None
-        self._thread.join()
+    def __post_init__(self) -> None:
+        super().__init__(self._run)
 
     @property
     def divided(self) -> list[Divided]:
@@ -82,9 +74,9 @@ class Watch:
             yield Divided(dict(weights), sent)
 
     def _run(self) -> None:
-        while not self._stop.is_set():
+        while not self.stopping.is_set():
             self._look()
-            self._stop.wait(SHORTEST_S)
+            self.stopping.wait(SHORTEST_S)
         self._look()
 
     def _look(self) -> None:
@@ -97,7 +89,7 @@ class Watch:
         except OSError:  # the server is being restarted
             return
         weights = {
-            int(version): round(float(w) * MILLION) for name, version, w in _WEIGHT.findall(text) if self._is(name)
+            int(version): round(float(w) * MILLIONTHS) for name, version, w in _WEIGHT.findall(text) if self._is(name)
         }
         sent = {int(version): round(float(count)) for name, version, count in _SENT.findall(text) if self._is(name)}
         if weights:
@@ -128,7 +120,7 @@ def exactly_divided(watch: Watch) -> None:
 def no_more_than_divided(watch: Watch, version: int) -> None:
     """Assert that a version got no more than what its weight says; while it is restarted it gets less."""
     for divided in watch.divided:
-        share = divided.weights.get(version, 0) * divided.total / MILLION
+        share = divided.weights.get(version, 0) * divided.total / MILLIONTHS
         assert divided.sent.get(version, 0) <= share + 1, f"version {version}: {divided}"
 
 
