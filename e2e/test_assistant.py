@@ -92,11 +92,11 @@ def test_only_the_agent_has_a_token_and_nothing_is_run_as_root(namespace: Namesp
 
 
 def test_applying_it_again_changes_nothing(namespace: Namespace, manifests: str, tmp_path: Path) -> None:
-    before = namespace.versions()
+    before = namespace.states()
     output = namespace("apply", "-f", "-", stdin=manifests)
     assert {line.rpartition(" ")[2] for line in output.splitlines()} == {"unchanged"}
     file = tmp_path / "assistant.yaml"
     file.write_text(manifests)
     difference = namespace.access.kubectl_process("diff", "-n", namespace.name, "-f", str(file))
     assert (difference.returncode, difference.stdout) == (0, "")
-    assert namespace.versions() == before
+    assert namespace.states() == before

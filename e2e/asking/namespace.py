@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +15,8 @@ OWN = ("deployments", "jobs", "configmaps", "services", "serviceaccounts", "role
        "poddisruptionbudgets", "controllerrevisions", "pods")  # fmt: skip
 MANAGED = "app.kubernetes.io/managed-by=argosy"
 PATIENCE_S = 120.0
+MEASURED = "language"
+"""The part of a status that follows measurements."""
 LOOK_S = 0.4
 """Seconds between two polls, which take time of the processes on this machine."""
 
@@ -110,10 +112,12 @@ class Namespace:
     def _listed(self, *words: str) -> list[str]:
         return sorted(f"{body['kind'].lower()}/{body['metadata']['name']}" for body in self.read(*words)["items"])
 
-    def versions(self, kinds: Iterable[str] = (*KINDS, *OWN)) -> dict[str, str]:
-        """Return the resourceVersion of every object of these kinds."""
-        listed = self.read(",".join(kinds))["items"]
-        return {f"{body['kind']}/{body['metadata']['name']}": body["metadata"]["resourceVersion"] for body in listed}
+    def states(self) -> dict[str, object]:
+        """Return the resourceVersion of each object; of Argosy's resources the contents, without what was measured in
+        the last half minute, which changes when requests end.
+        """
+        listed = self.read(",".join((*KINDS, *OWN)))["items"]
+        return {f"{body['kind']}/{body['metadata']['name']}": _state(body) for body in listed}
 
     def story(self) -> str:
         """Return a description of the namespace, for a test that fails."""
@@ -134,3 +138,14 @@ class Namespace:
         operator = self.access.kubectl_process("logs", "-n", "argosy-system", "-l", "app.kubernetes.io/name=argosy",
                                                "--tail=15", "--prefix")  # fmt: skip
         return "\n".join([*lines, "--- operator", operator.stdout])
+
+
+def _state(body: dict[str, Any]) -> object:
+    if not body["apiVersion"].startswith("argosy.dev/"):
+        return body["metadata"]["resourceVersion"]
+    metadata = _without(body["metadata"], "resourceVersion", "managedFields")
+    return {"metadata": metadata, "spec": body["spec"], "status": _without(body.get("status", {}), MEASURED)}
+
+
+def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in names}
