@@ -14,9 +14,8 @@ from argosy.api import GROUP, VERSION
 from argosy.api.documents import Resource, parse_body
 from argosy.cluster.client.access import Access
 from argosy.cluster.client.kinds import RESOURCES
+from argosy.status.advice import rollout_advice
 from argosy_common.wording import shortened
-
-from .advice import rollout_advice
 
 log = logging.getLogger(__name__)
 

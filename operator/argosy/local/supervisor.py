@@ -328,10 +328,10 @@ class Supervisor:
         return None
 
     def _read(self) -> None:
-        """Read the manifests, and show which settings have no effect."""
+        """Read the manifests, and show which settings have no effect, and what rollouts may do that was not meant."""
         self._edited = False
         self._manifests.read()
-        for line in self._manifests.without_effect:
+        for line in (*self._manifests.without_effect, *self._manifests.advice):
             self._view.note(line)
         self._annotations.refresh()
         self._stamp()

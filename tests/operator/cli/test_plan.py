@@ -216,3 +216,10 @@ def test_a_setting_without_effect_is_named_apart_from_the_plan(example: Path) ->
     result = planned(example, "-o", "json")
     assert "without effect in this release: spec.packing.consolidate" in result.stderr
     assert json.loads(result.stdout)["gpusUsed"] == 3
+
+
+def test_what_a_rollout_will_do_that_may_surprise_is_printed_apart_from_the_plan(example: Path) -> None:
+    edit(example / "models.yaml", "spec:\n", "spec:\n  rollout: {strategy: Recreate}\n")
+    result = planned(example, "-o", "json")
+    assert "spec.rollout.strategy: Recreate unloads the only replica before its successor is loaded" in result.stderr
+    assert json.loads(result.stdout)["gpusUsed"] == 3

@@ -306,6 +306,21 @@ def test_a_right_pool_is_begun_alongside_a_wrong_model(workspace: Any, up: Start
     assert run.infer("one", 1.0) == 2.0
 
 
+def test_what_a_rollout_will_do_that_may_surprise_is_printed_once(
+    workspace: Any, up: Start, documents: Documents
+) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double"))
+    run = up()
+    run.until_ready("one")
+    surprising = documents("one", 1, "double").replace("spec:\n", "spec:\n  rollout: {strategy: Recreate}\n", 1)
+    workspace.write(surprising)
+    run.until_says("InferenceModel default/one: spec.rollout.strategy: Recreate unloads the only replica")
+    workspace.write(surprising, documents("two", 1, "double"))
+    run.until_ready("two")
+    assert run.output.count("Recreate unloads the only replica") == 1
+
+
 def test_get_prints_the_crds_columns_and_what_has_no_effect(workspace: Any, up: Start, documents: Documents) -> None:
     workspace.write_model("double", 2.0)
     unused = "spec:\n  rateLimiter: {priority: 2}\n"

@@ -19,6 +19,7 @@ from argosy.local.manifests.checks import checked, local_shapes
 from argosy.local.manifests.reading import read_manifests
 from argosy.reconcile import Outcome
 from argosy.snapshot import FleetSnapshot
+from argosy.status.advice import advice_on_changes
 from argosy.status.findings.unsupported import settings_without_effect
 
 UNPLACED = 2
@@ -62,7 +63,8 @@ def plan(
         refuse(problems)
     snapshot = FleetSnapshot(tuple(manifests.resources), tuple(machines), shapes=shapes)
     outcome, builds = built_plan(snapshot, datetime.now(UTC))
-    for line in settings_without_effect(manifests.resources):
+    notes = [*settings_without_effect(manifests.resources), *advice_on_changes(manifests.resources, {})]
+    for line in notes:
         typer.echo(line, err=True)
     fleet, facts, advice = outcome.plan, outcome.facts, _advice(outcome)
     if output is Output.TABLE:

@@ -15,6 +15,7 @@ from argosy.planning.topology.rules import refusals
 from argosy.planning.validation.accept import accept
 from argosy.planning.validation.graph import Invalid
 from argosy.render.config.configrules import check_together
+from argosy.status.advice import advice_on_changes
 from argosy.status.findings.unsupported import settings_without_effect
 from argosy_agent.contract.builds import ModelShape
 
@@ -67,10 +68,11 @@ class ManifestSource:
         self.active = ActiveManifests()
         self.problems: tuple[Problem, ...] = ()
         self.without_effect: list[str] = []
+        self.advice: list[str] = []
         self.shapes: Mapping[str, ModelShape] = {}
 
     def read(self) -> None:
-        """Read the manifests, and note their problems and the settings without effect. What raises changes nothing."""
+        """Read the manifests, and note problems, settings without effect and advice. What raises changes nothing."""
         manifests = read_manifests(self._path)
         shapes = local_shapes(manifests.resources)
         contradictions = refusals(manifests.resources, shapes, manifests.sources)
@@ -81,6 +83,8 @@ class ManifestSource:
             active.sources,
             Invalid({problem.resource for problem in active.problems}, is_error=True),
         )
+        former = {resource.identity: resource for resource in self.active.resources}
+        self.advice = advice_on_changes(active.resources, former)
         here = for_this_machine(active.resources, self._gpus, self._engines)
         self.without_effect = [*without_effect(active.resources), *settings_without_effect(here)]
         self.active, self.shapes, self.problems = active, shapes, (*active.problems, *between)

@@ -1,18 +1,25 @@
-"""What a user should know of a rollout when its spec is stored: it is valid, and may not do what was meant."""
+"""What a user should know of a rollout before its spec is acted upon: it is valid, and may not do what was meant."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from argosy.analysis.errors import error_test
 from argosy.api import InferenceModel, Member, Resource, ServingPool
 from argosy.api.model.rollout.analysis import OnInconclusive
 from argosy.api.model.rollout.rollout import Rollout, Strategy
+from argosy.api.values.identity import Identity
 from argosy.planning.rollouts.member import is_staged
 from argosy.planning.rollouts.revision import changed_fields, revision_of
 
 _MANY = 100_000
 """Requests at one step beyond which few models have a verdict within half an hour."""
 _RATIOS = (("service_time", "serviceTime"), ("p50", "p50"), ("p95", "p95"), ("p99", "p99"))
+
+
+def advice_on_changes(resources: Iterable[Resource], before: Mapping[Identity, Resource]) -> list[str]:
+    """Return a line for each sentence about resources whose spec is another one than `before`, by identity."""
+    changed = [one for one in resources if one.identity not in before or before[one.identity].spec != one.spec]
+    return [f"{one.identity}: {note}" for one in changed for note in rollout_advice(one, before.get(one.identity))]
 
 
 def rollout_advice(member: Resource, before: Resource | None = None) -> list[str]:
