@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from argosy.analysis.errors import error_test
-from argosy.analysis.pool_analysis import MemberAnalysis, Subject, analyzed
+from argosy.analysis.pool_analysis import AnalysisSubject, MemberAnalysis, analyzed
 from argosy.api.model.rollout.rollout import Rollout
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.rollout.machine import advance
@@ -48,7 +48,7 @@ def simulated(
         both = arrivals.between(second, second + 1, share)
         read = [version.read(own, second, second + 1) for version, own in zip(versions, both, strict=True)]
         requests += read[1].requests
-        subject = Subject("model", state, settings.analysis)
+        subject = AnalysisSubject("model", state, settings.analysis)
         signals = PoolSignals(versions={"model": {1: read[0], 2: read[1]}})
         memory = analyzed({"model": subject}, signals, memory, now)
         if second < WARM_S:

@@ -9,7 +9,7 @@ from typing import Any
 from argosy.simulation.autoscalers.autoscaler import Autoscaling
 from argosy.simulation.autoscalers.own import Own
 from argosy.simulation.member import Workload
-from argosy.simulation.outcome import Outcome
+from argosy.simulation.outcome import SimulationOutcome
 from argosy.simulation.simulate import simulate
 
 from .baselines import baselines
@@ -29,7 +29,7 @@ class Point:
     changes: int
 
 
-def run(workload: Workload, autoscaling: Autoscaling) -> Outcome:
+def run(workload: Workload, autoscaling: Autoscaling) -> SimulationOutcome:
     """Simulate one workload alone in a fleet with GPUs enough."""
     (outcome,) = simulate([(workload, autoscaling)])
     return outcome
@@ -48,7 +48,7 @@ def _own(case: Case) -> Autoscaling:
     return lambda: Own(case.policy)
 
 
-def _point(outcome: Outcome) -> Point:
+def _point(outcome: SimulationOutcome) -> Point:
     return Point(outcome.violations, outcome.gpu_hours, len(outcome.changes))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from argosy.analysis.pool_analysis import MemberAnalysis, Subject, analyzed
+from argosy.analysis.pool_analysis import AnalysisSubject, MemberAnalysis, analyzed
 from argosy.analysis.recordings.recording import Recording, recorded
 from argosy.analysis.subjects import AnalysisTargets, analysis_targets, subjects
 from argosy.api import Ensemble, InferenceModel, Member, Resource, ServingPool
@@ -28,7 +28,7 @@ from argosy.autoscaling.pool.regimes import FleetRegime, restored_regime
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.rollouts.memory import CandidateEvidence
 from argosy.planning.variants import RoutedModel, VariantModel, expanded
-from argosy.reconcile import Outcome
+from argosy.reconcile import RoundOutcome
 from argosy.status.findings import bottleneck, language
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class _Pool:
     signals: PoolSignals = field(default_factory=PoolSignals)
     memory: PoolMemory = field(default_factory=PoolMemory)
     begun: set[str] = field(default_factory=set)
-    subjects: Mapping[str, Subject] = field(default_factory=dict)
+    subjects: Mapping[str, AnalysisSubject] = field(default_factory=dict)
     analyses: Mapping[str, MemberAnalysis] = field(default_factory=dict)
     recordings: Mapping[str, Recording] = field(default_factory=dict)
 
@@ -138,7 +138,7 @@ class Scaling:
         }
         return Decided(memory.decisions, *reports, memory.regimes, evidence, pool.recordings)
 
-    def after(self, key: PoolKey, outcome: Outcome) -> None:
+    def after(self, key: PoolKey, outcome: RoundOutcome) -> None:
         """Store the outcome of a reconcile, from which the next scaling rounds start."""
         pool = self._pools.setdefault(key, _Pool())
         holding, pool.resources = self._holding(key), expanded(outcome.valid.values())

@@ -10,7 +10,7 @@ from tests.properties import examples
 from argosy.api.documents import Resource, parse_documents
 from argosy.api.problems import Problem
 from argosy.planning.facts import Gpu, Node, ServerReport
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import RoundOutcome, reconcile
 from argosy.snapshot import FleetSnapshot
 from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository
 
@@ -66,7 +66,7 @@ class Shell:
     loaded: dict[str, RenderedModel] = field(default_factory=dict)
     refuses: frozenset[tuple[str, int]] = frozenset()
 
-    def decide(self, resources: list[Resource]) -> Outcome:
+    def decide(self, resources: list[Resource]) -> RoundOutcome:
         """Run one round, up to what should be loaded."""
         models = [
             LoadedModel(name, version, LoadState.READY)
@@ -85,7 +85,7 @@ class Shell:
         self.snapshot = outcome.after(snapshot)
         return outcome
 
-    def load(self, outcome: Outcome, most: int = 99) -> None:
+    def load(self, outcome: RoundOutcome, most: int = 99) -> None:
         """Load `most` of the models that differ, steps first; a version that is refused leaves its model as it was."""
         (step,) = outcome.steps["default/pool"]
         repository = step.repository
@@ -100,7 +100,7 @@ class Shell:
         return sorted(self.loaded[model].versions)
 
 
-def settle(shell: Shell, resources: list[Resource]) -> Outcome:
+def settle(shell: Shell, resources: list[Resource]) -> RoundOutcome:
     """Run rounds until nothing changes."""
     for _ in range(12):
         before = dict(shell.loaded)

@@ -11,7 +11,7 @@ from argosy.api.status import InferenceModelStatus, ScalingChange, ScalingStatus
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation, AllocationChange, Decision
 from argosy.planning.facts import Gpu, Node, ServerReport
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import RoundOutcome, reconcile
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy_agent.contract import LoadedModel, LoadState
 
@@ -36,23 +36,23 @@ def decision(replicas: int, reason: Reason = Reason.SCALED_UP, **fields: Any) ->
     return Decision(allocation, fields.pop("desired", replicas), reason, message, "busy", 0.951234, 0.9, **fields)
 
 
-def placed(outcome: Outcome, name: str) -> int:
+def placed(outcome: RoundOutcome, name: str) -> int:
     return sum(p.model == name for server in outcome.plan.pools[0].servers for p in server.placements)
 
 
-def status(outcome: Outcome, name: str) -> InferenceModelStatus:
+def status(outcome: RoundOutcome, name: str) -> InferenceModelStatus:
     result = outcome.statuses[f"InferenceModel default/{name}"]
     assert isinstance(result, InferenceModelStatus)
     return result
 
 
-def scaling(outcome: Outcome, name: str) -> ScalingStatus:
+def scaling(outcome: RoundOutcome, name: str) -> ScalingStatus:
     result = status(outcome, name).scaling
     assert result is not None
     return result
 
 
-def reason(outcome: Outcome, name: str, kind: ConditionType = ConditionType.SCALING) -> tuple[str, str]:
+def reason(outcome: RoundOutcome, name: str, kind: ConditionType = ConditionType.SCALING) -> tuple[str, str]:
     condition = status(outcome, name).condition(kind)
     assert condition is not None
     return condition.status, condition.reason

@@ -15,7 +15,7 @@ from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.local.manifests.this_machine import for_this_machine, without_effect
 from argosy.planning.migration.choices import VariantChoice
 from argosy.planning.validation.references import check_names, check_set
-from argosy.reconcile import Outcome
+from argosy.reconcile import RoundOutcome
 from argosy_common.regimes import RegimeState
 from argosy_runtime.modelconfig import parse_text
 from argosy_runtime.modelconfig.parameters.variants import variant_routing
@@ -42,7 +42,7 @@ def decided(cluster: Cluster, replicas: int, *names: str) -> None:
     cluster.snapshot = replace(cluster.snapshot, decisions=dict.fromkeys(names, decision))
 
 
-def choice(outcome: Outcome) -> VariantChoice:
+def choice(outcome: RoundOutcome) -> VariantChoice:
     return outcome.choices[POOL]["m"]
 
 

@@ -11,7 +11,7 @@ from tests.operator.planning.simulated_cluster import POOL
 from argosy.api import ConditionType, Problem, Resource
 from argosy.api.status import Status
 from argosy.planning.facts import Refusal, ServerReport
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import RoundOutcome, reconcile
 from argosy.render.config.configrules import check_together
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState
@@ -34,7 +34,7 @@ def described(status: Status, kind: ConditionType = ConditionType.READY) -> tupl
     return condition.status.value, str(condition.reason), condition.message
 
 
-def of(outcome: Outcome, identity: str = "InferenceModel default/m") -> Status:
+def of(outcome: RoundOutcome, identity: str = "InferenceModel default/m") -> Status:
     return outcome.statuses[identity]
 
 
@@ -42,10 +42,10 @@ def decide(
     *resources: Resource,
     holds: bool = False,
     reports: tuple[ServerReport, ...] = (READY,),
-    previous: Outcome | None = None,
+    previous: RoundOutcome | None = None,
     refusals: tuple[Refusal, ...] = (),
     now: datetime = NOON,
-) -> Outcome:
+) -> RoundOutcome:
     steps = previous.steps[POOL] if previous else ()
     servers, reserved = previous.servers(POOL) if previous else (), tuple(step.repository for step in steps)
     snapshot = FleetSnapshot(

@@ -25,7 +25,7 @@ _MOST_LACKING: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class AnalysisSubject:
     """A member whose versions are read: its resource's name, the state of its rollout, and what its spec asks.
 
     `least`: the requests that its present step needs. `error`: why its queries are not all known.
@@ -82,7 +82,7 @@ def _share(evidence: Evidence) -> float | None:
 
 
 def analyzed(
-    subjects: Mapping[str, Subject], signals: PoolSignals, before: Mapping[str, MemberAnalysis], now: datetime
+    subjects: Mapping[str, AnalysisSubject], signals: PoolSignals, before: Mapping[str, MemberAnalysis], now: datetime
 ) -> dict[str, MemberAnalysis]:
     """Return the analysis of each subject after a reading, by identity."""
     return {
@@ -99,7 +99,7 @@ def begun(state: RolloutState) -> MemberAnalysis:
 
 
 def judged(
-    subject: Subject, signals: PoolSignals, before: MemberAnalysis, now: datetime
+    subject: AnalysisSubject, signals: PoolSignals, before: MemberAnalysis, now: datetime
 ) -> tuple[MemberAnalysis, Verdict | None]:
     """Return the analysis of a subject after a reading, and the verdict then, whether or not it is reported; None while
     nothing is proven.

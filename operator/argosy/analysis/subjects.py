@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from argosy.analysis.pool_analysis import Subject
+from argosy.analysis.pool_analysis import AnalysisSubject
 from argosy.analysis.queries import missing_template, queries_of, query_key
 from argosy.api import ServingPool
 from argosy.api.model.rollout.analysis import Analysis, AnalysisTemplate
@@ -27,7 +27,7 @@ class AnalysisTargets:
     under_way: bool = False
 
 
-def subjects(rollouts: Mapping[str, MemberRollout], pool: ServingPool | None) -> dict[str, Subject]:
+def subjects(rollouts: Mapping[str, MemberRollout], pool: ServingPool | None) -> dict[str, AnalysisSubject]:
     """Return the members of a pool whose versions are read, by identity. `rollouts`: of these and others; `pool`: as it
     is acted upon, with its templates.
     """
@@ -41,13 +41,15 @@ def subjects(rollouts: Mapping[str, MemberRollout], pool: ServingPool | None) ->
     }
 
 
-def subject(rollout: MemberRollout, templates: tuple[AnalysisTemplate, ...], has_histograms: bool = True) -> Subject:
+def subject(
+    rollout: MemberRollout, templates: tuple[AnalysisTemplate, ...], has_histograms: bool = True
+) -> AnalysisSubject:
     """Return a member with a rollout as a subject of analysis. `templates`: its pool's. Without histograms, which
     NVIDIA's server does not have, durations are not compared.
     """
     settings, state = rollout.settings, rollout.state
     analysis = settings.analysis if settings is not None else Analysis()
-    return Subject(
+    return AnalysisSubject(
         rollout.declared.name,
         state,
         analysis,
@@ -64,7 +66,7 @@ def _key(key: StickyKey) -> str:
     return f"header {key.header}" if key.header else f"parameter {key.parameter}"
 
 
-def analysis_targets(analyzed: Iterable[Subject]) -> AnalysisTargets:
+def analysis_targets(analyzed: Iterable[AnalysisSubject]) -> AnalysisTargets:
     """Return what is read for these subjects."""
     every = list(analyzed)
     return AnalysisTargets(
@@ -74,7 +76,7 @@ def analysis_targets(analyzed: Iterable[Subject]) -> AnalysisTargets:
     )
 
 
-def _queries(one: Subject) -> Iterator[tuple[str, str, str]]:
+def _queries(one: AnalysisSubject) -> Iterator[tuple[str, str, str]]:
     """Yield the queries of a subject while its candidate is proven."""
     stable, candidate = one.state.stable, one.state.candidate
     if not one.state.analysis or candidate is None:

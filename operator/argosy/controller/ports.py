@@ -11,7 +11,7 @@ from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.planning.facts import Node
-from argosy.planning.history import Revision
+from argosy.planning.history import ControllerRevision
 from argosy.planning.nodes.reservations import PodGpus
 from argosy.render.workloads import KubernetesObject
 
@@ -31,7 +31,7 @@ class Cache(Protocol):
     def pool(self, key: PoolKey) -> PoolView:
         """Return the state of a pool."""
 
-    def revisions(self) -> Mapping[str, Sequence[Revision]]:
+    def revisions(self) -> Mapping[str, Sequence[ControllerRevision]]:
         """Return the revisions of resources, by uid."""
 
 

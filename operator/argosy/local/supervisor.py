@@ -24,7 +24,7 @@ from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.builds.images import BuildImages
 from argosy.planning.facts import Node, ServerReport
 from argosy.planning.rollouts.memory import CandidateEvidence
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import RoundOutcome, reconcile
 from argosy.replay.folder import Record, faults_recorded, not_recorded
 from argosy.scaling import Holding, Scaling
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
@@ -173,7 +173,7 @@ class Supervisor:
         await self._converge(snapshot, outcome, now)
         return await self._show(outcome.statuses, now)
 
-    def _reconciled(self, snapshot: FleetSnapshot) -> Outcome:
+    def _reconciled(self, snapshot: FleetSnapshot) -> RoundOutcome:
         """Return the outcome of a round, and record it or the error of Argosy's own, which is raised."""
         now = datetime.now(UTC)
         with faults_recorded(self._record_round, BUNDLE_NAME, snapshot, now, DRAIN_PERIOD):
@@ -233,7 +233,7 @@ class Supervisor:
             recordings=recordings,
         )
 
-    async def _converge(self, snapshot: FleetSnapshot, outcome: Outcome, now: float) -> None:
+    async def _converge(self, snapshot: FleetSnapshot, outcome: RoundOutcome, now: float) -> None:
         self._snapshot, self._due = outcome.after(snapshot), outcome.wake
         for pool in outcome.steps:
             self._scaling.after(pool, outcome)
@@ -283,7 +283,7 @@ class Supervisor:
     def _gpus(self) -> int:
         return sum(not gpu.is_cpu for gpu in self._node.gpus)
 
-    def _record(self, outcome: Outcome) -> None:
+    def _record(self, outcome: RoundOutcome) -> None:
         """Write the files that `argosy get` and the next `argosy up` read."""
         self._state.write_status(
             {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
+class ControllerRevision:
     """A spec that a resource had. Equal specs have one name; of two, the one with the higher number came later.
 
     `notes`: what came of it in a rollout, as annotations.
@@ -20,7 +20,7 @@ class Revision:
 class History:
     """`current` is to stand with its number, those of the names in `outdated` no longer; any other stays as it is."""
 
-    current: Revision
+    current: ControllerRevision
     outdated: frozenset[str]
 
 
@@ -32,7 +32,7 @@ def latest_of(names: Sequence[str], limit: int, good: Collection[str] = frozense
 
 
 def revised(
-    existing: Collection[Revision],
+    existing: Collection[ControllerRevision],
     current: str,
     limit: int,
     in_use: Collection[str] = frozenset(),
@@ -49,8 +49,8 @@ def revised(
     number = number_before if number_before > latest else latest + 1
     names = [revision.name for revision in others]
     outdated = set(names) - set(latest_of(names, limit, set(good) - set(in_use))) - set(in_use)
-    return History(Revision(current, number), frozenset(outdated))
+    return History(ControllerRevision(current, number), frozenset(outdated))
 
 
-def _order(revision: Revision) -> tuple[int, str]:
+def _order(revision: ControllerRevision) -> tuple[int, str]:
     return revision.number, revision.name

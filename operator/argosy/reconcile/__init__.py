@@ -16,13 +16,13 @@ from datetime import datetime, timedelta
 
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD
 from argosy.reconcile.decide import decide
-from argosy.reconcile.outcome import Outcome, conclude
+from argosy.reconcile.outcome import RoundOutcome, conclude
 from argosy.snapshot import FleetSnapshot
 
-__all__ = ["Outcome", "conclude", "decide", "reconcile"]
+__all__ = ["RoundOutcome", "conclude", "decide", "reconcile"]
 
 
-def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> Outcome:
+def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> RoundOutcome:
     """Return the outcome of one round. `now` has a time zone.
 
     Problems between resources are found here, and take a resource out of the plan.

@@ -26,7 +26,7 @@ from argosy.status.statuses import statuses
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RoundOutcome:
     """The result of a round: the placement plan, the next step of each pool's servers, every resource's status.
 
     `facts`: the inputs of the plan. `valid`: each resource with the spec that is acted upon, by identity. `builds`: the
@@ -72,7 +72,7 @@ class Outcome:
         return replace(snapshot, pools=pools, statuses=self.statuses, valid=self.valid, rollouts=rollouts)
 
 
-def conclude(decided: DecidedRound) -> Outcome:
+def conclude(decided: DecidedRound) -> RoundOutcome:
     """Return all that follows from a round's decision: statuses, models' configurations, and the spare capacity."""
     snapshot, migrations = decided.snapshot, decided.migrations
     runtimes = {facts.pool: facts.runtime for facts in decided.ranked.facts}
@@ -81,7 +81,7 @@ def conclude(decided: DecidedRound) -> Outcome:
         decided.rollouts.wake,
         *(migration.wake for migration in migrations.values()),
     )
-    return Outcome(
+    return RoundOutcome(
         plan=decided.plan,
         facts=decided.ranked.facts,
         statuses=statuses(decided),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import RoundOutcome, reconcile
 from argosy.replay.codec import DocumentError, decoded_snapshot, encoded
 from argosy.replay.differences import differences
 from argosy.replay.secrets import without_secrets
@@ -40,7 +40,7 @@ def bundle_document(
     snapshot: FleetSnapshot,
     now: datetime,
     drain_period: timedelta,
-    result: Outcome | Exception,
+    result: RoundOutcome | Exception,
 ) -> dict[str, Any]:
     """Return the document of a round that ended with an outcome or with an error of Argosy's own, without secrets."""
     failed = isinstance(result, Exception)
@@ -64,7 +64,7 @@ def bundle_document(
     }
 
 
-def _with_digests_of(outcome: Outcome, document: dict[str, Any]) -> dict[str, Any]:
+def _with_digests_of(outcome: RoundOutcome, document: dict[str, Any]) -> dict[str, Any]:
     """Return the document of a round with the digests that texts have without their secrets, as `outcome` has them.
 
     Digests tell whether a configuration changed: those of the loaded ones must equal those that are rendered again.

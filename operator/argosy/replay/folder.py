@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from argosy.reconcile import Outcome
+from argosy.reconcile import RoundOutcome
 from argosy.replay.bundle import Bundle, bundle_document, described, parsed_bundle
 from argosy.replay.codec import DocumentError, encoded
 from argosy.snapshot import FleetSnapshot
@@ -28,7 +28,7 @@ MOST_BYTES = 64 * 1024 * 1024
 SELDOM = timedelta(seconds=10)
 """The least time between two bundles that differ in statuses alone."""
 SUFFIX = ".json.gz"
-Record = Callable[[str, FleetSnapshot, datetime, timedelta, Outcome | Exception], None]
+Record = Callable[[str, FleetSnapshot, datetime, timedelta, RoundOutcome | Exception], None]
 """Receives the name of what a round was about, what it saw, its time and period of draining, and how it ended."""
 _OWN = 0o600
 _GZIP = b"\x1f\x8b"
@@ -45,7 +45,12 @@ class BundleFolder:
         self._error = ""
 
     def record(
-        self, name: str, snapshot: FleetSnapshot, now: datetime, drain_period: timedelta, result: Outcome | Exception
+        self,
+        name: str,
+        snapshot: FleetSnapshot,
+        now: datetime,
+        drain_period: timedelta,
+        result: RoundOutcome | Exception,
     ) -> None:
         """Write the bundle of a round of `name`, if it decided otherwise than the one that was written last.
 
@@ -94,7 +99,7 @@ class _Written:
     at: datetime
 
     @classmethod
-    def of(cls, result: Outcome | Exception, now: datetime) -> "_Written":
+    def of(cls, result: RoundOutcome | Exception, now: datetime) -> "_Written":
         """Return the digests of a round's result."""
         if isinstance(result, Exception):
             return cls(_digest(described(result)), "", now)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from argosy.analysis.pool_analysis import Subject
+from argosy.analysis.pool_analysis import AnalysisSubject
 from argosy.analysis.recordings.recording import Judgement, Recording
 from argosy.planning.rollouts.memory import CandidateEvidence
 from argosy.replay.codec import encoded
@@ -36,7 +36,7 @@ class CandidateReplay:
     """The readings of one candidate, each with its judgement. `member`: its resource's kind and name."""
 
     member: str
-    subject: Subject
+    subject: AnalysisSubject
     judgements: Sequence[Judgement]
 
     @property

@@ -2,5 +2,5 @@
 decision functions. Pure: traces are numbers, time is the trace's, and random draws are seeded.
 
 Servers (`servers/`) batch and execute, an autoscaler (`autoscalers/`) sees the same values as a scrape, and the result
-is an `Outcome`. The command line reads files and draws pictures.
+is a `SimulationOutcome`. The command line reads files and draws pictures.
 """

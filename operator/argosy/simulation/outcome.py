@@ -35,7 +35,7 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class SimulationOutcome:
     """The outcome of one member. `violating`: the requests that took longer than the budget, answered or not; `gpu_s`:
     the seconds that its replicas had GPUs, starting and draining ones included. `reason`: its autoscaler's last.
     """

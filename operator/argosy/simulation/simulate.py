@@ -12,7 +12,7 @@ from msgspec import structs
 from argosy.autoscaling.decision import Allocation, Ejection, SpareCapacity
 from argosy.simulation.autoscalers.autoscaler import Autoscaler, Autoscaling, Seen
 from argosy.simulation.member import Member, Replica, Workload
-from argosy.simulation.outcome import Outcome, Timeline
+from argosy.simulation.outcome import SimulationOutcome, Timeline
 from argosy.simulation.recorder import Recorder
 from argosy.simulation.servers.engine import EngineCurve
 
@@ -27,7 +27,7 @@ class Fleet:
     metrics_delay_s: float = 1.0
 
 
-def simulate(members: Sequence[tuple[Workload, Autoscaling]], fleet: Fleet = Fleet()) -> tuple[Outcome, ...]:
+def simulate(members: Sequence[tuple[Workload, Autoscaling]], fleet: Fleet = Fleet()) -> tuple[SimulationOutcome, ...]:
     """Return the outcome of each workload under its autoscaler. If GPUs are short, earlier members get them."""
     return _Simulation(members, fleet).run()
 
@@ -52,7 +52,7 @@ class _Simulation:
             for workload, autoscaling in members
         ]
 
-    def run(self) -> tuple[Outcome, ...]:
+    def run(self) -> tuple[SimulationOutcome, ...]:
         for scaled in self._all:
             scaled.member.begin()
             self._tick(scaled, scaled.autoscaler.interval_s)
@@ -138,7 +138,7 @@ class _Simulation:
         member.advance(self._now)
         member.ejection = ejection
 
-    def _outcome(self, scaled: _Scaled, end: float) -> Outcome:
+    def _outcome(self, scaled: _Scaled, end: float) -> SimulationOutcome:
         member = scaled.member
         member.advance(end)
         gpu_s = member.end()
@@ -147,7 +147,9 @@ class _Simulation:
         overdue = int((latency > workload.budget_s).sum()) + requests - len(latency)
         timeline = Timeline(*np.array(scaled.rows or np.zeros((0, 7))).T)
         reason = scaled.autoscaler.reason
-        return Outcome(workload.name, requests, overdue, latency, gpu_s, tuple(member.changes), timeline, reason)
+        return SimulationOutcome(
+            workload.name, requests, overdue, latency, gpu_s, tuple(member.changes), timeline, reason
+        )
 
 
 def _recorder(workload: Workload) -> Recorder:

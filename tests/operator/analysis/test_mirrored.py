@@ -8,7 +8,7 @@ import pytest
 from tests.operator.analysis.versions import durations, total
 
 from argosy.analysis.evidence import Evidence
-from argosy.analysis.pool_analysis import MemberAnalysis, Subject, analyzed, begun
+from argosy.analysis.pool_analysis import AnalysisSubject, MemberAnalysis, analyzed, begun
 from argosy.analysis.shadow.mirrored import DIFFERENT_ANSWERS, TOP1, answers, as_requests
 from argosy.analysis.verdicts import NO_EVIDENCE, verdict
 from argosy.api.model.rollout.analysis import Analysis, LatencyRatios
@@ -185,7 +185,7 @@ def test_the_comparison_stays_in_the_status_during_later_steps_and_ends_with_the
 
 
 def test_a_restarted_operator_goes_on_from_the_status() -> None:
-    subject = Subject("m", SHADOWING, ANALYSIS, shadow=SHADOW)
+    subject = AnalysisSubject("m", SHADOWING, ANALYSIS, shadow=SHADOW)
     signals = PoolSignals(versions={"m": {2: mirrored(equal=300, different=1)}})
     before = analyzed({"m": subject}, signals, {}, NOW)["m"]
     state = from_status(to_status(replace(SHADOWING, verdict=before.verdict)))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.operator.analysis.versions import durations, executions
 
-from argosy.analysis.pool_analysis import MemberAnalysis, Subject, analyzed
+from argosy.analysis.pool_analysis import AnalysisSubject, MemberAnalysis, analyzed
 from argosy.analysis.queries import query_key
 from argosy.analysis.recordings.recording import FEWEST_READINGS, LONGEST, MOST_READINGS, Recording, recorded
 from argosy.api.model.rollout.analysis import Analysis
@@ -33,9 +33,9 @@ ANALYSIS = Analysis.model_validate(
 )
 
 
-def subject(phase: Phase = Phase.STEPPING, step: int = 0, **changed: object) -> Subject:
+def subject(phase: Phase = Phase.STEPPING, step: int = 0, **changed: object) -> AnalysisSubject:
     state = RolloutState(phase, START, Revision("one", 1), Revision("two", 2), number=3, step=step)
-    made = Subject(NAME, state, ANALYSIS, ANALYSIS.queries, least=50)
+    made = AnalysisSubject(NAME, state, ANALYSIS, ANALYSIS.queries, least=50)
     return replace(made, **changed)
 
 
@@ -47,7 +47,7 @@ class Rounds:
     recordings: dict[str, Recording] = field(default_factory=dict)
     now: datetime = START
 
-    def read(self, one: Subject, signals: PoolSignals, seconds: float = 1.0) -> None:
+    def read(self, one: AnalysisSubject, signals: PoolSignals, seconds: float = 1.0) -> None:
         self.now += timedelta(seconds=seconds)
         before = self.analyses
         self.analyses = analyzed({IDENTITY: one}, signals, before, self.now)

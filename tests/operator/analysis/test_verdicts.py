@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.operator.analysis.versions import answered, total
 
 from argosy.analysis.evidence import Evidence, restored
-from argosy.analysis.pool_analysis import REPORT_AGAIN, STICKY_KEY, MemberAnalysis, Subject, analyzed, begun
+from argosy.analysis.pool_analysis import REPORT_AGAIN, STICKY_KEY, AnalysisSubject, MemberAnalysis, analyzed, begun
 from argosy.analysis.queries import QueryResults, missing_template, queries_of
 from argosy.analysis.verdicts import NO_EVIDENCE, verdict
 from argosy.api.model.rollout.analysis import Analysis, AnalysisTemplate
@@ -224,7 +224,7 @@ def test_an_analysis_begins_without_requests_and_with_earlier_signals():
     assert evidence.follow(replace(STEPPING, stable=Revision("new", 4))).earlier.requests == 0
 
 
-MEMBER = Subject("model", STEPPING, ANALYSIS)
+MEMBER = AnalysisSubject("model", STEPPING, ANALYSIS)
 
 
 def signals(candidate: VersionSignals, **others) -> PoolSignals:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from argosy.cli.main import application
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import RoundOutcome, reconcile
 from argosy.replay.folder import BundleFolder
 from argosy.rollout.state import Phase
 from argosy.snapshot import FleetSnapshot
@@ -29,7 +29,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     root = tmp_path_factory.mktemp("bundles")
     folder = BundleFolder(root, "0.0.9")
 
-    def recorded(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> Outcome:
+    def recorded(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> RoundOutcome:
         outcome = reconcile(snapshot, now, drain_period)
         folder.record("default/p", snapshot, now, drain_period, outcome)
         return outcome

@@ -12,7 +12,7 @@ from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError
 from argosy.planning.facts import Node
-from argosy.planning.history import Revision
+from argosy.planning.history import ControllerRevision
 from argosy.planning.nodes.reservations import PodGpus
 from argosy.render.workloads import KubernetesObject, object_identity
 
@@ -24,7 +24,7 @@ class FakeCache:
     ready_nodes: tuple[Node, ...] = ()
     views: dict[PoolKey, PoolView] = field(default_factory=dict)
     gpu_usage: dict[str, dict[str, int]] = field(default_factory=dict)
-    histories: dict[str, list[Revision]] = field(default_factory=dict)
+    histories: dict[str, list[ControllerRevision]] = field(default_factory=dict)
 
     def nodes(self) -> tuple[Node, ...]:
         """Return the set nodes."""
@@ -42,7 +42,7 @@ class FakeCache:
         """Return the set view, or an empty one."""
         return self.views.get(key, PoolView())
 
-    def revisions(self) -> Mapping[str, Sequence[Revision]]:
+    def revisions(self) -> Mapping[str, Sequence[ControllerRevision]]:
         """Return the set revisions."""
         return self.histories
 

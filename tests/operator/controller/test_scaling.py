@@ -19,7 +19,7 @@ from argosy.autoscaling.metrics.signals import PoolSignals, Signals, VariantSign
 from argosy.controller.metrics.estimates import EstimateMetrics
 from argosy.local.printing import cell
 from argosy.planning.facts import Gpu, Node
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import RoundOutcome, reconcile
 from argosy.scaling import Holding, Scaling
 from argosy.snapshot import FleetSnapshot
 
@@ -53,7 +53,7 @@ class Operator:
         self.scaling = Scaling(lambda _: self.holding, self.marked.append, lambda: self.now)
         self.reconciled()
 
-    def reconciled(self) -> Outcome:
+    def reconciled(self) -> RoundOutcome:
         members = [
             resource.model_copy(update={"status": self.snapshot.statuses.get(resource.identity)})
             for resource in self.snapshot.resources

@@ -18,7 +18,7 @@ from argosy.api.documents import parse_body
 from argosy.api.values.identity import PoolKey
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
-from argosy.planning.history import Revision
+from argosy.planning.history import ControllerRevision
 from argosy.planning.nodes.cordons import UNCORDONED_AT
 from argosy.render.workloads import LatestRevisions, controller_revision
 
@@ -194,7 +194,7 @@ def restored(*bodies: dict[str, Any]) -> Store:
         assert problems == []
         assert resource is not None
         latest = LatestRevisions()
-        latest.add([controller_revision(owner, resource, Revision("r", 1))])
+        latest.add([controller_revision(owner, resource, ControllerRevision("r", 1))])
         for revision in latest.bodies():
             result.restore(parsed_body(revision))
     return result

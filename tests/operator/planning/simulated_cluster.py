@@ -12,7 +12,7 @@ from argosy.api import ConditionType, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import Device, Node, ServerReport
 from argosy.planning.rollouts.memory import RolloutMemory
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import RoundOutcome, reconcile
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.configmaps import parse_served, served_text
 from argosy.snapshot import FleetSnapshot
@@ -63,7 +63,7 @@ class Cluster:
     now: datetime = START
     servers: dict[str, SimulatedServer] = field(default_factory=dict)
     snapshot: FleetSnapshot = field(default_factory=lambda: FleetSnapshot((), ()))
-    outcome: Outcome | None = None
+    outcome: RoundOutcome | None = None
     replaced: frozenset[str] = frozenset()
     frozen: bool = False
     noted: dict[str, RenderedRepository] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Cluster:
     unready: frozenset[str] = frozenset()
     moved: dict[str, bool] = field(default_factory=dict)
 
-    def tick(self, resources: Sequence[Resource], seconds: float = 1) -> Outcome:
+    def tick(self, resources: Sequence[Resource], seconds: float = 1) -> RoundOutcome:
         """Run one round, and let the servers act on it in that time."""
         pool = replace(
             self.snapshot.pool(POOL),
@@ -90,7 +90,7 @@ class Cluster:
         self.outcome = outcome
         return outcome
 
-    def settle(self, resources: Sequence[Resource], rounds: int = 400) -> Outcome:
+    def settle(self, resources: Sequence[Resource], rounds: int = 400) -> RoundOutcome:
         """Run rounds until neither the servers nor the decisions change for a while, and nothing is due."""
         idle = timedelta()
         for _ in range(rounds):

@@ -14,7 +14,7 @@ from argosy.autoscaling.pool.allocations import scaled_resource
 from argosy.planning.demand.footprint import DocumentSize
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Gpu, Node
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import RoundOutcome, reconcile
 from argosy.render import sizes
 from argosy.render.config.model_config import model_config
 from argosy.render.sizes import document_sizes
@@ -31,7 +31,7 @@ DIGEST = "listing:" + "a" * 64
 FULL = 1 << 20
 
 
-def planned(nodes: Sequence[Node], *resources: Resource, **spec: Any) -> Outcome:
+def planned(nodes: Sequence[Node], *resources: Resource, **spec: Any) -> RoundOutcome:
     """Return the outcome of one round of a pool that has nothing yet."""
     outcome = reconcile(FleetSnapshot((pool(**spec), *resources), tuple(nodes)), NOW)
     assert outcome.problems == ()

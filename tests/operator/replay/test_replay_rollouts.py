@@ -12,11 +12,11 @@ from tests.operator.planning.rolling import model as released
 from tests.operator.planning.simulated_cluster import Cluster
 
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import RoundOutcome, reconcile
 from argosy.replay.bundle import bundle_document, parsed_bundle
 from argosy.replay.decisions import replayed
 from argosy.rollout.state import Phase
-from argosy.rollout.verdict import Outcome as Judged
+from argosy.rollout.verdict import Outcome
 from argosy.snapshot import FleetSnapshot
 
 
@@ -25,7 +25,7 @@ def bundles(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Yield the bundles of all rounds that the simulated cluster runs, and replay every third in the end."""
     texts: list[str] = []
 
-    def recorded(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> Outcome:
+    def recorded(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> RoundOutcome:
         outcome = reconcile(snapshot, now, drain_period)
         texts.append(json.dumps(bundle_document("1", snapshot, now, drain_period, outcome)))
         return outcome
@@ -45,7 +45,7 @@ def test_a_good_and_a_bad_version(bundles: list[str], runtime: str) -> None:
     rolling.until(released(2, rollout={"steps": steps}), Phase.STEPPING)
     rolling.pass_steps(released(2, rollout={"steps": steps}))
     rolling.until(released(3, rollout={"steps": steps}), Phase.STEPPING)
-    rolling.judge(Judged.FAILED)
+    rolling.judge(Outcome.FAILED)
     rolling.until(released(3, rollout={"steps": steps}), Phase.HELD)
     rolling.tick(released(3, rollout={"steps": steps}), 3)
 

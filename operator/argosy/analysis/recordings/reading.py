@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from argosy.analysis.pool_analysis import Subject
+from argosy.analysis.pool_analysis import AnalysisSubject
 from argosy.analysis.queries import QueryResults, query_key
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.autoscaling.metrics.version_counts import VersionSignals
@@ -23,7 +23,7 @@ class Reading:
     error: str = ""
 
     @classmethod
-    def of(cls, subject: Subject, signals: PoolSignals, now: datetime) -> "Reading":
+    def of(cls, subject: AnalysisSubject, signals: PoolSignals, now: datetime) -> "Reading":
         """Return a subject's part of a reading of its pool."""
         revisions = (subject.state.stable, subject.state.candidate)
         proven = {revision.version for revision in revisions if revision is not None}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from argosy.analysis.pool_analysis import MemberAnalysis, Subject, begun, judged
+from argosy.analysis.pool_analysis import AnalysisSubject, MemberAnalysis, begun, judged
 from argosy.analysis.recordings.reading import Reading
 from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.rollout.verdict import Verdict
@@ -26,7 +26,7 @@ _MOST_STRETCHES = 20
 class Stretch:
     """Readings in a row of one subject, and its analysis before the first of them."""
 
-    subject: Subject
+    subject: AnalysisSubject
     before: MemberAnalysis
     readings: tuple[Reading, ...] = ()
 
@@ -46,7 +46,9 @@ class Recording:
 
     stretches: tuple[Stretch, ...] = ()
 
-    def add(self, subject: Subject, before: MemberAnalysis, reading: Reading, most: int = MOST_READINGS) -> "Recording":
+    def add(
+        self, subject: AnalysisSubject, before: MemberAnalysis, reading: Reading, most: int = MOST_READINGS
+    ) -> "Recording":
         """Return the recording with one more reading of a subject, whose analysis was `before`. At most `most` readings
         stay, in whole stretches.
         """
@@ -83,7 +85,7 @@ def _is_too_much(stretches: list[Stretch], most: int, now: datetime) -> bool:
     return count > most or len(stretches) > _MOST_STRETCHES or is_old
 
 
-def _essence(subject: Subject) -> Subject:
+def _essence(subject: AnalysisSubject) -> AnalysisSubject:
     """Return a subject with what the analysis reads of its state, which is the same in all readings of a step."""
     state = subject.state
     bare = type(state)(state.phase, state.since, state.stable, state.candidate, number=state.number, step=state.step)
@@ -92,7 +94,7 @@ def _essence(subject: Subject) -> Subject:
 
 def recorded(
     before: Mapping[str, Recording],
-    subjects: Mapping[str, Subject],
+    subjects: Mapping[str, AnalysisSubject],
     analyses: Mapping[str, MemberAnalysis],
     signals: PoolSignals,
     now: datetime,

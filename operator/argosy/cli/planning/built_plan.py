@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from argosy.planning.builds.build import JobState, ObservedBuild, ScheduledBuild
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import RoundOutcome, reconcile
 from argosy.snapshot import FleetSnapshot
 from argosy_agent.contract.builds import BuildReport, BuildState
 
@@ -12,7 +12,7 @@ TO_BE_BUILT = "file:/engine-that-is-to-be-built"
 """The URI of an engine that is not built yet."""
 
 
-def built_plan(snapshot: FleetSnapshot, now: datetime) -> tuple[Outcome, tuple[ScheduledBuild, ...]]:
+def built_plan(snapshot: FleetSnapshot, now: datetime) -> tuple[RoundOutcome, tuple[ScheduledBuild, ...]]:
     """Return the outcome of a snapshot once its engines are built, and the builds that this takes."""
     first = reconcile(snapshot, now)
     builds = {key: planned for key, planned in first.builds.items() if any(not build.is_over for build in planned)}

@@ -17,7 +17,7 @@ from argosy.cli.planning.plan_table import plan_table
 from argosy.cli.terminal import Filenames, console, print_document, refuse
 from argosy.local.manifests.checks import checked, local_shapes
 from argosy.local.manifests.reading import read_manifests
-from argosy.reconcile import Outcome
+from argosy.reconcile import RoundOutcome
 from argosy.snapshot import FleetSnapshot
 from argosy.status.advice import advice_on_changes
 from argosy.status.findings.unsupported import settings_without_effect
@@ -77,7 +77,7 @@ def plan(
         raise typer.Exit(UNPLACED)
 
 
-def _advice(outcome: Outcome) -> dict[str, str]:
+def _advice(outcome: RoundOutcome) -> dict[str, str]:
     """Return the advice on models' parallelism by the model's identity."""
     valid = {identity: status.condition(ConditionType.VALID) for identity, status in outcome.statuses.items()}
     return {

@@ -18,7 +18,7 @@ from argosy.local.manifests.reading import read_manifests
 from argosy.local.manifests.this_machine import for_this_machine
 from argosy.local.state import DEFAULT_STATE
 from argosy.planning.facts import Node
-from argosy.reconcile import Outcome
+from argosy.reconcile import RoundOutcome
 from argosy.snapshot import FleetSnapshot
 from argosy.status.findings.unsupported import settings_without_effect
 from argosy_agent.contract import RenderedRepository
@@ -62,7 +62,7 @@ def render(
         raise typer.Exit(UNPLACED)
 
 
-def _outcome(filename: list[Path], nodes: Path | None, config_only: bool) -> Outcome:
+def _outcome(filename: list[Path], nodes: Path | None, config_only: bool) -> RoundOutcome:
     manifests, machines = read_manifests(*filename), _machines(nodes)
     unused = settings_without_effect(manifests.resources)
     if nodes is None:
@@ -84,7 +84,7 @@ def _gpus(node: Node) -> int:
     return sum(not gpu.is_cpu for gpu in node.gpus)
 
 
-def _repositories(outcome: Outcome) -> list[RenderedRepository]:
+def _repositories(outcome: RoundOutcome) -> list[RenderedRepository]:
     return [step.repository for steps in outcome.steps.values() for step in steps]
 
 

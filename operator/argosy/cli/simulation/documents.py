@@ -5,18 +5,18 @@ from math import isnan
 from typing import Any
 
 from argosy.autoscaling.decision import Allocation
-from argosy.simulation.outcome import Outcome
+from argosy.simulation.outcome import SimulationOutcome
 from argosy.simulation.traces import Floats
 
 
-def document(outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, Any]:
+def document(outcomes: Mapping[str, Sequence[SimulationOutcome]]) -> dict[str, Any]:
     """Return the outcomes by autoscaler, then by model."""
     return {
         scaler: {outcome.name: _outcome(outcome) for outcome in of_models} for scaler, of_models in outcomes.items()
     }
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def _outcome(outcome: SimulationOutcome) -> dict[str, Any]:
     timeline = outcome.timeline
     return {
         "requests": outcome.requests,

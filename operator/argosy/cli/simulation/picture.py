@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from argosy.simulation.outcome import Outcome
+from argosy.simulation.outcome import SimulationOutcome
 
 _INCHES = (9.0, 8.0)
 
 
-def draw(path: Path, outcomes: Mapping[str, Sequence[Outcome]], budgets: Sequence[float]) -> None:
+def draw(path: Path, outcomes: Mapping[str, Sequence[SimulationOutcome]], budgets: Sequence[float]) -> None:
     """Draw a column of panels for each model: requests, replicas, queue and latency over the minutes of the trace."""
     # Imported here: it takes longer than everything else, and few runs draw a picture. It needs no display.
     from matplotlib.figure import Figure

@@ -8,20 +8,20 @@ from rich.table import Table
 from rich.text import Text
 
 from argosy.cli.simulation.workloads import Simulated
-from argosy.simulation.outcome import Outcome
+from argosy.simulation.outcome import SimulationOutcome
 from argosy.simulation.traces import Floats
 
 _ROWS, _CHANGES = 24, 12
 _CELLS = 20
 
 
-def tables(outcomes: Mapping[str, Sequence[Outcome]], models: Sequence[Simulated]) -> RenderableType:
+def tables(outcomes: Mapping[str, Sequence[SimulationOutcome]], models: Sequence[Simulated]) -> RenderableType:
     """Return a summary of all autoscalers, then the course of each model under the first one."""
     first = next(iter(outcomes.values()))
     return Group(_summary(outcomes, models), *(part for outcome in first for part in _course(outcome)))
 
 
-def _summary(outcomes: Mapping[str, Sequence[Outcome]], models: Sequence[Simulated]) -> Table:
+def _summary(outcomes: Mapping[str, Sequence[SimulationOutcome]], models: Sequence[Simulated]) -> Table:
     table = Table("model", "scaled by", "requests", "late", "p50", "p99", "budget", "GPU-hours", "replicas", "changes")
     for index, model in enumerate(models):
         for scaler, of_models in outcomes.items():
@@ -44,7 +44,7 @@ def _summary(outcomes: Mapping[str, Sequence[Outcome]], models: Sequence[Simulat
     return table
 
 
-def _course(outcome: Outcome) -> Iterator[RenderableType]:
+def _course(outcome: SimulationOutcome) -> Iterator[RenderableType]:
     timeline = outcome.timeline
     if len(timeline.at):
         table = Table("time", "requests/s", "replicas", "ready", "instances", "queued", "p99", title=outcome.name)
@@ -58,7 +58,7 @@ def _course(outcome: Outcome) -> Iterator[RenderableType]:
         yield Text(f"… and {len(outcome.changes) - _CHANGES} changes more; -o json has all of them")
 
 
-def _row(outcome: Outcome, part: "np.ndarray[tuple[int], np.dtype[np.int64]]", most: float) -> list[str]:
+def _row(outcome: SimulationOutcome, part: "np.ndarray[tuple[int], np.dtype[np.int64]]", most: float) -> list[str]:
     """Return the cells of a part of the timeline: means, but the maximum of queue and latency."""
     timeline = outcome.timeline
     desired = float(timeline.desired[part].mean())

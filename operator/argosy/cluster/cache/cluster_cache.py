@@ -21,7 +21,7 @@ from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.kinds import Kind
 from argosy.planning.facts import Node
-from argosy.planning.history import Revision
+from argosy.planning.history import ControllerRevision
 from argosy.planning.nodes.last_reported import with_last_reported
 from argosy.planning.nodes.reservations import PodGpus
 from argosy.render.names import label
@@ -102,11 +102,11 @@ class ClusterCache:
         build_pods = [detail for detail in details if isinstance(detail, BuildPod)]
         return pool_view(objects, self._pods.of_pool(pool), build_pods, self._activator_pods.of_pool(pool))
 
-    def revisions(self) -> dict[str, list[Revision]]:
+    def revisions(self) -> dict[str, list[ControllerRevision]]:
         """Return the revisions of resources, by uid."""
-        revisions: dict[str, list[Revision]] = {}
+        revisions: dict[str, list[ControllerRevision]] = {}
         for owned in self._indexers[kinds.CONTROLLER_REVISION.name].all():
-            if owned.owner is not None and isinstance(owned.detail, Revision) and not owned.terminating:
+            if owned.owner is not None and isinstance(owned.detail, ControllerRevision) and not owned.terminating:
                 revisions.setdefault(owned.owner.uid, []).append(owned.detail)
         return revisions
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from argosy.cluster.cache.pods.pod_errors import deployment_error
 from argosy.planning.facts import CurrentServer, Node
-from argosy.planning.history import Revision
+from argosy.planning.history import ControllerRevision
 from argosy.planning.nodes.last_reported import parse_hardware
 from argosy.render.names import label
 from argosy.render.workloads import (
@@ -107,11 +107,11 @@ def of_account(body: Mapping[str, Any]) -> AccountUid:
     return AccountUid(body["metadata"].get("uid", ""))
 
 
-def of_revision(body: Mapping[str, Any]) -> Revision:
+def of_revision(body: Mapping[str, Any]) -> ControllerRevision:
     """Return the cached details of a ControllerRevision."""
     annotations = body["metadata"].get("annotations", {})
     notes = tuple((name, annotations[name]) for name in REVISION_NOTES if name in annotations)
-    return Revision(body["metadata"]["name"], int(body.get("revision", 0)), notes)
+    return ControllerRevision(body["metadata"]["name"], int(body.get("revision", 0)), notes)
 
 
 def of_configmap(body: Mapping[str, Any]) -> Desired | State | ActivatorState | None:

@@ -8,10 +8,10 @@ from weakref import ReferenceType, ref
 from argosy.api import Resource
 from argosy.api.values.identity import Identity
 from argosy.controller.resources.store import Declared
-from argosy.planning.history import Revision, revised
+from argosy.planning.history import ControllerRevision, revised
 from argosy.planning.rollouts.member import MemberRollout
 from argosy.planning.rollouts.rounds.rollouts import Rollouts
-from argosy.reconcile import Outcome
+from argosy.reconcile import RoundOutcome
 from argosy.render.workloads import (
     MESSAGE,
     OUTCOME,
@@ -24,7 +24,7 @@ from argosy.render.workloads import (
 from argosy.rollout.records import last_word
 from argosy.rollout.state import Ending
 
-Histories = Mapping[str, Sequence[Revision]]
+Histories = Mapping[str, Sequence[ControllerRevision]]
 """The revisions in the cluster, by their resource's uid."""
 
 
@@ -82,13 +82,15 @@ class RolloutRevisions:
             {names[name]: _notes(name, member) for name in specs},
         )
 
-    def noted(self, revision: Revision, existing: Sequence[Revision]) -> Revision:
+    def noted(self, revision: ControllerRevision, existing: Sequence[ControllerRevision]) -> ControllerRevision:
         """Return the revision with its notes. What came of it stays once the status no longer has a record of it."""
         notes = self.notes.get(revision.name, ())
         former = next((dict(one.notes) for one in existing if one.name == revision.name), {})
         return replace(revision, notes=tuple({**former, **dict(notes)}.items()) if notes else ())
 
-    def changed(self, existing: Sequence[Revision], latest: str) -> Iterator[tuple[Revision, Resource]]:
+    def changed(
+        self, existing: Sequence[ControllerRevision], latest: str
+    ) -> Iterator[tuple[ControllerRevision, Resource]]:
         """Yield the existing revisions but the `latest` one whose notes are others by now, with their specs."""
         for revision in existing:
             if revision.name in self.specs and revision.name != latest:
@@ -115,7 +117,7 @@ class Revisions:
     retained: frozenset[Identity]
 
 
-def revisions(declared: Declared, outcome: Outcome, histories: Histories, names: RevisionNames) -> Revisions:
+def revisions(declared: Declared, outcome: RoundOutcome, histories: Histories, names: RevisionNames) -> Revisions:
     """Return the revisions of accepted specs to write, and those to retain.
 
     Where the newest spec of a resource is invalid, or it refers to another pool, its history is retained.

@@ -38,7 +38,7 @@ from argosy.planning.nodes.device_errors import DeviceErrors
 from argosy.planning.nodes.reservations import next_concession
 from argosy.planning.validation.references import check_names
 from argosy.planning.variants import expanded, has_service
-from argosy.reconcile import Outcome, conclude, decide
+from argosy.reconcile import RoundOutcome, conclude, decide
 from argosy.render.names import object_name
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import (
@@ -193,7 +193,7 @@ class Reconciler:
         with faults_recorded(self._record, key, snapshot, now, DRAIN_PERIOD):
             return decide(snapshot, now)
 
-    def _concluded(self, key: PoolKey, decided: DecidedRound) -> Outcome:
+    def _concluded(self, key: PoolKey, decided: DecidedRound) -> RoundOutcome:
         """Return the outcome of a round, and record it."""
         with faults_recorded(self._record, key, decided.snapshot, decided.now, DRAIN_PERIOD):
             outcome = conclude(decided)
@@ -201,7 +201,7 @@ class Reconciler:
         return outcome
 
     async def _carry_out(
-        self, inputs: RoundInputs, outcome: Outcome, ejections: Mapping[str, Ejection]
+        self, inputs: RoundInputs, outcome: RoundOutcome, ejections: Mapping[str, Ejection]
     ) -> datetime | None:
         """Apply what was decided, and write the statuses. Return when to come back, or None. Raises ApiError."""
         key, view, memory = inputs.key, inputs.view, inputs.memory
@@ -236,7 +236,7 @@ class Reconciler:
         )
         return self._clock() if again else self._wake(inputs, outcome, rendered)
 
-    def _wake(self, inputs: RoundInputs, outcome: Outcome, rendered: Rendered) -> datetime | None:
+    def _wake(self, inputs: RoundInputs, outcome: RoundOutcome, rendered: Rendered) -> datetime | None:
         """Return when to come back though nothing changes, or None."""
         now, memory = self._clock(), inputs.memory
         soon = now + timedelta(seconds=DEFERRED_RETRY_S) if rendered.activating.again else None
@@ -254,7 +254,7 @@ class Reconciler:
         problems = check_names([*declared.members, *self._store.namesakes(key)])
         return [problem for problem in problems if problem.resource in mine]
 
-    def _render(self, key: PoolKey, declared: Declared, outcome: Outcome, view: PoolView) -> Rendered:
+    def _render(self, key: PoolKey, declared: Declared, outcome: RoundOutcome, view: PoolView) -> Rendered:
         pool, steps = declared.pool, outcome.steps.get(key, ())
         history = revisions(declared, outcome, self._cache.revisions(), self._revision_names)
         others = moved_services(declared) | history.retained
@@ -300,7 +300,7 @@ class Reconciler:
     ) -> Iterator[Coroutine[Any, Any, None]]:
         return (self._writer.route(pod, key.namespace, desired, gate) for (pod, desired), gate in routes.items())
 
-    def _writes(self, declared: Declared, outcome: Outcome) -> Iterator[Coroutine[Any, Any, None]]:
+    def _writes(self, declared: Declared, outcome: RoundOutcome) -> Iterator[Coroutine[Any, Any, None]]:
         """Write each status that changed, once."""
         return (self._write(resource, outcome.statuses.get(resource.identity)) for resource in declared.every)
 

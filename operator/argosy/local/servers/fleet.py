@@ -13,7 +13,7 @@ from argosy.local.state import StateFolder
 from argosy.local.views.rows import ServerRow
 from argosy.planning.facts import CurrentServer, Node, ServerReport
 from argosy.planning.plan import ServerPlan
-from argosy.reconcile import Outcome
+from argosy.reconcile import RoundOutcome
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.jsonfiles import read_json, write_json
@@ -77,7 +77,7 @@ class LocalFleet:
             reports.setdefault(pool, []).append(report)
         return reports
 
-    async def converge(self, outcome: Outcome, settings: Mapping[str, ServerSettings], now: float) -> None:
+    async def converge(self, outcome: RoundOutcome, settings: Mapping[str, ServerSettings], now: float) -> None:
         """Take one step towards the plan. `settings` are by pool key.
 
         Raises ListenError where a server's ports are in use.
@@ -205,7 +205,7 @@ class LocalFleet:
     def _served_keys(self) -> set[str]:
         return {key for server in self._servers.values() for key in server.agent.ledger.cache_keys()}
 
-    def record(self, outcome: Outcome) -> None:
+    def record(self, outcome: RoundOutcome) -> None:
         """Write the plan for the next `argosy up`. Raises OSError."""
         record = {str(pool): [_plain(server) for server in outcome.servers(pool)] for pool in outcome.steps}
         if record != read_json(self._state.root / "plan.json"):

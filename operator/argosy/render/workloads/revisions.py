@@ -12,7 +12,7 @@ from typing import Any
 from argosy.api.documents import KINDS, Resource
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.meta import API_VERSION
-from argosy.planning.history import Revision
+from argosy.planning.history import ControllerRevision
 from argosy.render.names import revision_name
 from argosy.render.workloads.metadata import owned, revision_labels
 
@@ -34,7 +34,7 @@ def controller_revision_name(resource: Resource) -> str:
     return revision_name(resource.name, hashlib.sha256(text.encode()).hexdigest())
 
 
-def controller_revision(pool: ServingPool, resource: Resource, revision: Revision) -> dict[str, Any]:
+def controller_revision(pool: ServingPool, resource: Resource, revision: ControllerRevision) -> dict[str, Any]:
     """Return the ControllerRevision that holds the spec; of all its content only `revision` may change later."""
     labels = revision_labels(pool, resource)
     head = owned("apps/v1", REVISION, revision.name, resource, labels, dict(revision.notes))

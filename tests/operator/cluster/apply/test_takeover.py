@@ -11,7 +11,7 @@ from tests.operator.cluster.harness import Declared, Requests, declare, model_bo
 from argosy.api import parse_body
 from argosy.cluster.apply.lookup import MANY
 from argosy.cluster.client.connection import Connection
-from argosy.planning.history import Revision
+from argosy.planning.history import ControllerRevision
 from argosy.render.workloads import controller_revision, controller_revision_name
 
 MORE_RIGHTS = json.dumps(
@@ -49,7 +49,9 @@ def sized(cluster: Cluster, declared: Declared) -> Declared:
 async def test_what_stands_as_it_should_is_not_written_again(
     connection: Connection, cluster: Cluster, sized: Declared, requests: Requests, namespace: str
 ) -> None:
-    revision = controller_revision(sized.pool, sized.models[0], Revision(controller_revision_name(sized.models[0]), 1))
+    revision = controller_revision(
+        sized.pool, sized.models[0], ControllerRevision(controller_revision_name(sized.models[0]), 1)
+    )
     objects = (*sized.objects("pool-0", "pool-1", gpus=(0,)), revision)
     async with watching(connection, namespace) as watched:
         await sized.apply(watched, objects)

@@ -11,7 +11,7 @@ from argosy.api import Condition, ConditionType, InferenceModelStatus, Resource
 from argosy.planning.builds.build import JobState, ObservedBuild, ScheduledBuild
 from argosy.planning.builds.images import BuildImages
 from argosy.planning.facts import Gpu, Node
-from argosy.reconcile import Outcome
+from argosy.reconcile import RoundOutcome
 from argosy_agent.contract.builds import AccuracyReport, BuildFailure, BuildReport, BuildState
 
 STORE = "s3://engines/e"
@@ -57,7 +57,7 @@ class Fleet(Cluster):
     accuracy: AccuracyReport | None = None
     image: str = "argosy-runtime:1"
 
-    def tick(self, resources: Sequence[Resource], seconds: float = 1) -> Outcome:
+    def tick(self, resources: Sequence[Resource], seconds: float = 1) -> RoundOutcome:
         """Run one round, and let servers and builds act on it."""
         before = self.snapshot.pool(POOL)
         self.snapshot = replace(
@@ -119,21 +119,21 @@ def failed(failure: BuildFailure, message: str = "it did not work", **more: Any)
     return BuildReport(BuildState.FAILED, failure=failure, message=message, **more)
 
 
-def status(outcome: Outcome, name: str = "m") -> InferenceModelStatus:
+def status(outcome: RoundOutcome, name: str = "m") -> InferenceModelStatus:
     """Return a model's status."""
     result = outcome.statuses[f"InferenceModel default/{name}"]
     assert isinstance(result, InferenceModelStatus)
     return result
 
 
-def condition(outcome: Outcome, kind: ConditionType, name: str = "m") -> Condition:
+def condition(outcome: RoundOutcome, kind: ConditionType, name: str = "m") -> Condition:
     """Return one of a model's conditions."""
     result = status(outcome, name).condition(kind)
     assert result is not None
     return result
 
 
-def says(outcome: Outcome, kind: ConditionType = ConditionType.READY, name: str = "m") -> tuple[str, str]:
+def says(outcome: RoundOutcome, kind: ConditionType = ConditionType.READY, name: str = "m") -> tuple[str, str]:
     """Return status and reason of one of a model's conditions."""
     result = condition(outcome, kind, name)
     return result.status.value, str(result.reason)

@@ -16,7 +16,7 @@ from argosy.api import Resource
 from argosy.planning.builds.build import JobState, ObservedBuild
 from argosy.planning.builds.scheduling import CPU_BUILDS
 from argosy.planning.nodes.reservations import devices
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import RoundOutcome, reconcile
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy_agent.contract.builds import BuildFailure, BuildReport, BuildState
 
@@ -60,7 +60,7 @@ def resources(drawn: list[dict[str, Any]], version: int = 1) -> list[Resource]:
     return result
 
 
-def observed(outcome: Outcome, fates: list[str]) -> dict[str, ObservedBuild]:
+def observed(outcome: RoundOutcome, fates: list[str]) -> dict[str, ObservedBuild]:
     """Return the planned builds, each with one of these fates."""
     result = {}
     for build, fate in zip(outcome.builds[POOL], fates, strict=False):

@@ -11,7 +11,7 @@ from argosy.api import ConditionType, InferenceModelStatus
 from argosy.planning.demand.footprint import footprint_of
 from argosy.planning.facts import Footprint
 from argosy.planning.topology.memory import Split, budget
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import RoundOutcome, reconcile
 from argosy.snapshot import FleetSnapshot
 from argosy_agent.contract.builds import ModelShape
 
@@ -45,14 +45,14 @@ def test_what_no_one_measured_takes_what_its_shape_gives(
     assert footprint_of(language_model(**spec), shape=registered) == expected
 
 
-def round_of(spec: dict[str, Any], registered: ModelShape | None = LLAMA, **node: Any) -> Outcome:
+def round_of(spec: dict[str, Any], registered: ModelShape | None = LLAMA, **node: Any) -> RoundOutcome:
     served = language_model(**spec)
     shapes = {served.identity: registered} if registered else {}
     gpus = {"gpus": 8, "nvlink": (frozenset(range(8)),), **node}
     return reconcile(FleetSnapshot((pool(), served), (gpu_node("n", **gpus),), shapes=shapes), NOW)
 
 
-def valid(outcome: Outcome) -> tuple[str, str, str]:
+def valid(outcome: RoundOutcome) -> tuple[str, str, str]:
     status = outcome.statuses["InferenceModel default/m"]
     assert isinstance(status, InferenceModelStatus)
     result = status.condition(ConditionType.VALID)

@@ -8,7 +8,7 @@ from tests.operator.render.workloads.cases import CASES, read_case
 
 from argosy.api import InferenceModel, parse_documents
 from argosy.api.documents import Resource, parse_body
-from argosy.planning.history import Revision
+from argosy.planning.history import ControllerRevision
 from argosy.render.workloads.revisions import LatestRevisions, controller_revision, controller_revision_name
 
 
@@ -23,7 +23,7 @@ POOL = declared.pool(metadata={"namespace": "n", "uid": "u0"})
 
 def revision(resource: Resource, number: int) -> dict[str, Any]:
     """Return the ControllerRevision of a resource."""
-    return controller_revision(POOL, resource, Revision(controller_revision_name(resource), number))
+    return controller_revision(POOL, resource, ControllerRevision(controller_revision_name(resource), number))
 
 
 def test_equal_revisions_have_one_name_and_others_another() -> None:
@@ -61,7 +61,7 @@ def latest_bodies(revisions: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_every_revision_is_read_back_as_it_was(name: str) -> None:
     case = read_case(name)
     for resource in (case.pool, *case.members):
-        (body,) = latest_bodies([controller_revision(case.pool, resource, Revision("r", 1))])
+        (body,) = latest_bodies([controller_revision(case.pool, resource, ControllerRevision("r", 1))])
         parsed, problems = parse_body(body)
         assert problems == []
         assert parsed is not None
