@@ -12,7 +12,7 @@ from argosy.render.workloads.inferencepools import inference_pools
 from argosy.render.workloads.pods.deployment import deployment, disruption_budget
 from argosy.render.workloads.pods.inputs import NO_ACCOUNT, Account, Cluster, Images, KubernetesObject
 from argosy.render.workloads.rbac import role, role_binding, service_account
-from argosy.render.workloads.services import member_service, network_policy, pool_service
+from argosy.render.workloads.services import member_service, network_policy, pool_service, sequence_idles
 
 
 def pool_objects(
@@ -31,6 +31,7 @@ def pool_objects(
     objects have the same identity.
     """
     names, seen = [server.plan.name for server in servers], accounts or {}
+    idles = sequence_idles(members)
     declared = (service_account(pool, name) for name in names)
     return (
         *(account for account in declared if account is not None),
@@ -39,7 +40,7 @@ def pool_objects(
         *(desired_configmap(pool, server, (nodes or {}).get(server.plan.node)) for server in servers),
         *(state_configmap(pool, name) for name in names),
         pool_service(pool),
-        *(member_service(pool, member) for member in members),
+        *(member_service(pool, member, idles.get(member.name)) for member in members),
         *(inference_pools(pool, members) if cluster.inference_pools else ()),
         network_policy(pool),
         disruption_budget(pool, cluster),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.operator.render.workloads.cases import CASES, IMAGES, Case, read_case
 
-from argosy.api import Ensemble, InferenceModel
+from argosy.api import Ensemble, InferenceModel, ServingPool, parse_documents
 from argosy.render.workloads import (
     Cluster,
     member_grpc_address,
@@ -132,3 +132,43 @@ def test_grpc_is_reached_by_the_same_services(name: str) -> None:
         if port["name"] == "grpc"
     }
     assert ports == {pool_grpc_address(case.pool), *map(member_grpc_address, case.members)}
+
+
+MODEL = """
+apiVersion: argosy.dev/v1alpha1
+kind: InferenceModel
+metadata: {name: NAME, uid: NAME}
+spec: {poolRef: {name: p}, modelFormat: {name: python}, version: 1, storageUri: s3://b/model.py, sequence: SEQUENCE}
+---"""
+ENSEMBLE = """
+apiVersion: argosy.dev/v1alpha1
+kind: Ensemble
+metadata: {name: NAME, uid: NAME}
+spec:
+  poolRef: {name: p}
+  version: 1
+  inputs: [{name: IN, dataType: TYPE_FP32, dims: [1]}]
+  outputs: [{name: OUT, dataType: TYPE_FP32, dims: [1]}]
+  steps: [{model: STEP, inputs: {IN: IN}, outputs: {OUT: OUT}}]
+---"""
+POOL = "\napiVersion: argosy.dev/v1alpha1\nkind: ServingPool\nmetadata: {name: p, uid: p}\n"
+
+
+@pytest.mark.parametrize(
+    ("sequence", "seconds"),
+    [("{}", 10_800), ("{maxIdleMicroseconds: 20000000000}", 20_000), ("{maxIdleMicroseconds: 100000000001}", 86_400)],
+)
+def test_a_client_of_sequences_stays_with_one_server(sequence: str, seconds: int) -> None:
+    models = MODEL.replace("NAME", "words") + MODEL.replace("NAME", "plain").replace("sequence: SEQUENCE", "")
+    ensembles = ENSEMBLE.replace("NAME", "inner").replace("STEP", "words") + ENSEMBLE.replace("NAME", "outer")
+    text = models.replace("SEQUENCE", sequence) + ensembles.replace("STEP", "inner") + POOL
+    resources, problems = parse_documents(text, "resources.yaml")
+    assert problems == []
+    *members, pool = resources
+    assert isinstance(pool, ServingPool)
+    objects = pool_objects(pool, (), [one for one in members if not isinstance(one, ServingPool)], IMAGES, Cluster())
+    specs = {item["metadata"]["name"]: item["spec"] for item in objects if item["kind"] == "Service"}
+    config = {"clientIP": {"timeoutSeconds": seconds}}
+    for name in ("words", "inner", "outer"):
+        assert (specs[name]["sessionAffinity"], specs[name]["sessionAffinityConfig"]) == ("ClientIP", config)
+    assert not {"sessionAffinity", "sessionAffinityConfig"} & (specs["plain"].keys() | specs["p-pool"].keys())
