@@ -34,6 +34,7 @@ from .tensors.device_arrays import DEVICE_TRANSFERS
 SERVER_NAME = "argosy"
 EXTENSIONS = (
     "classification",
+    "sequence",
     "model_repository",
     "model_repository(unload_dependents)",
     "schedule_policy",
@@ -228,7 +229,7 @@ class DataPlane:
         served = self.registry.route(request)
         if single and served.decoupled:
             raise DecoupledModelError
-        if not self._accepting:
+        if not self._accepting and not served.continues(request):
             raise unavailable("Server is stopping, scheduler for model has stopped accepting new inference requests")
         return served.submit(request, deliver)
 

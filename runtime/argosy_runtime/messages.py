@@ -268,6 +268,14 @@ class InferResponse:
         self.template = None
         self.raw = None
 
+    def keep(self, names: tuple[str, ...]) -> None:
+        """Keep only these outputs, in their order; some may be missing."""
+        if self.template is not None and _are_in_order(self.template.names, names):
+            return
+        if outputs := self.outputs:
+            by_name = {tensor.name: tensor for tensor in outputs}
+            self.outputs = [by_name[name] for name in names if name in by_name]
+
     @property
     def nbytes(self) -> int:
         """The size of its outputs in bytes."""
@@ -281,7 +289,19 @@ class InferResponse:
         return self.error is None and not (self._outputs if self.template is None else self.template.outputs)
 
 
+def _are_in_order(present: tuple[str, ...], names: tuple[str, ...]) -> bool:
+    """Return whether all outputs that are present are among `names`, in this order."""
+    at = 0
+    for name in names:
+        if at < len(present) and present[at] == name:
+            at += 1
+    return at == len(present)
+
+
 _NONE_REPEATED: frozenset[str] = frozenset()
+
+RESCHEDULED: Final = InferResponse()
+"""In place of a last response: the model has released the request to be scheduled again. Compared by identity."""
 
 
 def _tensors(specs: Sequence[TensorSpec], raw: Sequence[Data]) -> list[Tensor]:
@@ -316,6 +336,7 @@ __all__ = [
     "Origin",
     "Parameter",
     "QueueTrace",
+    "RESCHEDULED",
     "SHADOW_PRIORITY",
     "RequestTemplate",
     "ResponseTemplate",

@@ -40,6 +40,7 @@ _LOG_SETTINGS = {
 _UNTRACED = "requests cannot be traced yet"
 _EXTENSIONS = [
     "classification",
+    "sequence",
     "model_repository",
     "model_repository(unload_dependents)",
     "schedule_policy",
@@ -108,11 +109,11 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
         ],
     ),
     ("http_server", "get /v2"): Deviation(
-        "an extension is named once it is there: sequences, shared memory and traces are not yet",
+        "an extension is named once it is there: shared memory and traces are not yet",
         [{"status": 200, "type": "application/json", "body": _SERVER}],
     ),
     ("grpc", "server"): Deviation(
-        "an extension is named once it is there: sequences, shared memory and traces are not yet",
+        "an extension is named once it is there: shared memory and traces are not yet",
         {"code": "OK", "details": "", "messages": [_SERVER]},
     ),
     ("http_server", "get /v2/trace/setting"): Deviation(_UNTRACED, _NO_TRACE),

@@ -63,7 +63,6 @@ def decide(
 
 
 REFUSED = {
-    "spec.sequence": {"sequence": {"oldest": {"maxCandidateSequences": 4}}},
     "spec.config.response_cache": {"config": {"response_cache": {"enable": True}}},
     "spec.inputs[0].allowRaggedBatch": {
         "maxBatchSize": 4,

@@ -77,6 +77,9 @@ class Responder(Protocol):
         `wait` it never does: a backend that answers many requests from one thread looks at `is_paused` first.
         """
 
+    def reschedule(self, index: int) -> None:
+        """End this execution of request `index` without a last response: it is scheduled again."""
+
     def is_cancelled(self, index: int) -> bool:
         """Return whether the client of request `index` has gone."""
 

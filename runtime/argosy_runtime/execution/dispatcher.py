@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
-from argosy_runtime.messages import Deliver, InferRequest, InferResponse
-from argosy_runtime.scheduling.dynamic import Batch, DynamicBatcher
+from argosy_runtime.messages import RESCHEDULED, Deliver, InferRequest, InferResponse
 from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.scheduling.queued_request import BatchKey, QueuedRequest
+from argosy_runtime.scheduling.scheduler import Batch, Scheduler, not_rescheduled
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .clock import Clock, Timer
+from .instance import Instance, Run
 from .instance_group import InstanceGroup, NewInstance
 from .open_requests import OpenRequests
 from .warm_up import WarmUp
@@ -34,7 +35,7 @@ class Dispatcher:
         self,
         name: str,
         version: int,
-        scheduler: DynamicBatcher,
+        scheduler: Scheduler,
         makers: Sequence[NewInstance],
         statistics: ModelStatistics,
         clock: Clock,
@@ -105,7 +106,7 @@ class Dispatcher:
         """Accept a request; `deliver` gets its responses, the last one final. Refusals are delivered too."""
         now = self._clock.now()
         queued = QueuedRequest(request, now, size, key, deliver, self)
-        refusal = self._unready() if self._closing or self._group.lost is not None else self._scheduler.submit(queued)
+        refusal = self._unready() if self._refuses(request) else self._scheduler.submit(queued)
         self._open.opened(queued)
         if refusal is not None:
             self._fail(queued, refusal)
@@ -119,6 +120,19 @@ class Dispatcher:
             self._advance(now)
         return queued
 
+    def _refuses(self, request: InferRequest) -> bool:
+        """Return whether a request is refused, whatever the scheduler says."""
+        return self._closing or self._group.lost is not None
+
+    def continues(self, request: InferRequest) -> bool:
+        """Return whether a request belongs to a sequence that has begun here."""
+        return False
+
+    def wake(self) -> None:
+        """Decide again what runs: something has changed that the scheduler or an instance waited for."""
+        if not self._delivering:
+            self._advance(self._clock.now())
+
     def cancel(self, queued: QueuedRequest) -> None:
         """Remove a request whose client has gone from the queue, or cancel it at its instance."""
         if queued.over or queued.cancelled:
@@ -128,28 +142,31 @@ class Dispatcher:
             queued.run.cancel(queued.index)
         elif self._scheduler.cancel(queued):
             self._open.left_queue([queued])
-            self._fail(queued, _cancelled(queued))
+            self._fail(queued, cancellation(queued))
 
     @property
     def owes(self) -> bool:
-        """True while a request of a client waits for its last response."""
+        """True while a request of a client waits for its last response, or may follow in a sequence."""
         return self._open.owed > 0
 
     @property
     def has_open_requests(self) -> bool:
-        """True while any request is not over, copies for a shadow among them."""
-        return self._open.owed > 0 or self._open.mirrored > 0
+        """True while any request is not over or may follow, copies for a shadow among them."""
+        return self.owes or self._open.mirrored > 0
 
     async def drained(self) -> None:
-        """Wait until every request has its last response."""
-        if self._open.owed:
+        """Wait until nothing is owed."""
+        while self.owes:
             await asyncio.shield(self._open.draining())
 
     async def close(self, grace: float) -> None:
-        """Answer the accepted requests for at most `grace` seconds, then release the instances."""
+        """Answer the accepted requests for at most `grace` seconds, then release the instances.
+
+        Sequences that have begun go on for so long.
+        """
         self._closing = True
         end = self._clock.now() + round(grace * 1e9)
-        if self._open.owed:
+        while self.owes and self._clock.now() < end:
             drained = asyncio.shield(self._open.draining())
             timer = self._clock.call_at(end, self._open.stop_draining)
             try:
@@ -167,13 +184,16 @@ class Dispatcher:
 
     def instance_died(self, number: int) -> None:
         self._statistics.instances_lost += 1
-        if number in self._free:
-            self._free.remove(number)
+        self.instance_retired(number)
 
     def instance_retired(self, number: int) -> None:
         """Send no more batches to an instance; its answers still come."""
         if number in self._free:
             self._free.remove(number)
+
+    def instance_leaves(self, number: int) -> bool:
+        self.instance_retired(number)
+        return True
 
     def instances_lost(self) -> None:
         """Refuse the waiting requests: no instance will run them."""
@@ -281,14 +301,13 @@ class Dispatcher:
         self._open.left_queue(requests)
         self._statistics.instance_taken(now)
         instance = self._group.instance(batch.instance)
-        listener = _Running(self, batch.instance, requests)
         for index, queued in enumerate(requests):
             queued.started = now
             queued.index = index
             if (queue_trace := queued.request.queue_trace) is not None:
                 queue_trace.ns += now - queued.arrived
         try:
-            run = instance.run([queued.request for queued in requests], listener)
+            run = self._begin(instance, batch)
         except Exception as error:
             _log.exception("a batch of model '%s' could not be handed over", self._name)
             self._freed(batch.instance, now)
@@ -304,6 +323,11 @@ class Dispatcher:
                     run.cancel(queued.index)
                 elif queued.paused:
                     run.pause(queued.index)
+
+    def _begin(self, instance: Instance, batch: Batch) -> Run:
+        """Hand a batch over to its instance. Raises where it cannot be."""
+        listener = _Running(self, batch.instance, batch.requests)
+        return instance.run([queued.request for queued in batch.requests], listener)
 
     def _fail(self, queued: QueuedRequest, error: ServingError) -> None:
         self.respond(queued, InferResponse(error=error))
@@ -321,7 +345,7 @@ class Dispatcher:
         response.id = queued.request.id
         names = queued.request.requested_outputs
         if names:
-            _keep_requested(response, names)
+            response.keep(names)
         try:
             queued.deliver(response)
         except Exception:
@@ -355,30 +379,16 @@ class _Running:
         self._dispatcher.free(self._number)
 
     def respond(self, index: int, response: InferResponse) -> None:
-        self._dispatcher.answered_one(self._number, self._batch[index], response)
+        queued = self._batch[index]
+        if response is RESCHEDULED:
+            response = InferResponse(error=not_rescheduled())
+        self._dispatcher.answered_one(self._number, queued, response)
 
     def done(self, times: ExecutionTimes | None) -> None:
         self._dispatcher.executed(self._batch, times)
 
 
-def _keep_requested(response: InferResponse, names: tuple[str, ...]) -> None:
-    """Keep only the requested outputs, in their order."""
-    if response.template is not None and _are_in_order(response.template.names, names):
-        return
-    if outputs := response.outputs:
-        by_name = {tensor.name: tensor for tensor in outputs}
-        response.outputs = [by_name[name] for name in names if name in by_name]
-
-
-def _are_in_order(present: tuple[str, ...], names: tuple[str, ...]) -> bool:
-    """Return whether all outputs that are present were requested in this order; some may be missing."""
-    at = 0
-    for name in names:
-        if at < len(present) and present[at] == name:
-            at += 1
-    return at == len(present)
-
-
-def _cancelled(queued: QueuedRequest) -> ServingError:
+def cancellation(queued: QueuedRequest) -> ServingError:
+    """Return the error of a request whose client has gone."""
     text = f"{queued.request.log_prefix}Request was cancelled"
     return ServingError(ErrorKind.CANCELLED, text, FailureReason.CANCELED)

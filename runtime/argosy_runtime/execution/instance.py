@@ -10,6 +10,7 @@ from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.backends.engines.commands import Command, not_taken
 from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.messages import InferRequest, InferResponse, QueueTrace
+from argosy_runtime.modelconfig import InstancePlacement
 
 _NOT_MIRRORED: Final[list[QueueTrace]] = []
 _NONE: Final[frozenset[int]] = frozenset()
@@ -37,6 +38,48 @@ class RunListener(Protocol):
 
     def done(self, times: ExecutionTimes | None) -> None:
         """Note that the execution has ended. Without times the model may go on responding."""
+
+
+class GroupListener(Protocol):
+    """Listener to a group's instances, each with a number of its own."""
+
+    def instance_added(self, number: int) -> None:
+        """Note that an instance is loaded and warm."""
+
+    def instance_died(self, number: int) -> None:
+        """Note that an instance has ended."""
+
+    def instance_retired(self, number: int) -> None:
+        """Note that an instance takes no more batches; it finishes what it runs."""
+
+    def instance_leaves(self, number: int) -> bool:
+        """Note that an instance is to leave. Return whether it takes no more batches; else it does until `unbind`."""
+
+    def instances_lost(self) -> None:
+        """Note that no instance is left, and that a restart has failed or is not worth an attempt now."""
+
+
+class NoListener:
+    """Listener of a group that has stopped."""
+
+    def instance_added(self, number: int) -> None:
+        """Ignore an instance."""
+
+    def instance_died(self, number: int) -> None:
+        """Ignore an end that was reported before."""
+
+    def instance_retired(self, number: int) -> None:
+        """Ignore an instance."""
+
+    def instance_leaves(self, number: int) -> bool:
+        """Ignore an instance."""
+        return True
+
+    def instances_lost(self) -> None:
+        """Ignore the loss."""
+
+
+NO_LISTENER: Final = NoListener()
 
 
 class Run:
@@ -108,6 +151,10 @@ class Instance(ABC):
         self._mirrored: list[QueueTrace] = []
         self._loss: ServingError | None = None
         self._idle: asyncio.Future[None] | None = None
+        # Where it is, as its configuration says; None of an instance that no configuration names.
+        self.placement: InstancePlacement | None = None
+        # Whether batches go to it though it is to leave.
+        self.bound = False
 
     @abstractmethod
     async def start(self) -> None:
@@ -142,7 +189,10 @@ class Instance(ABC):
         raise not_taken(f"model instance '{self.name}'", command)
 
     def idle(self) -> "asyncio.Future[None]":
-        """Return a future that is done once all requests are answered, of an instance without further batches."""
+        """Return a future that is done once all requests are answered, of an instance without further batches.
+
+        While the instance is `bound` further ones come, until `unbind`.
+        """
         self._idle = asyncio.get_running_loop().create_future()
         self._note_idle()
         return self._idle
@@ -165,8 +215,13 @@ class Instance(ABC):
         """Return whether the model works on copies for a shadow alone that are all cancelled."""
         return bool(self._runs) and all(run.is_withdrawn for run in self._runs.values())
 
+    def unbind(self) -> None:
+        """Note that no further batch comes."""
+        self.bound = False
+        self._note_idle()
+
     def _note_idle(self) -> None:
-        if self._idle is not None and not self._runs and not self._idle.done():
+        if self._idle is not None and not self._runs and not self.bound and not self._idle.done():
             self._idle.set_result(None)
 
     def run(self, requests: Sequence[InferRequest], listener: RunListener) -> Run:

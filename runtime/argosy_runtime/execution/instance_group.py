@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
 
 from argosy_common import device_errors
 from argosy_common.crash_loops import LAST_PAUSE_S, LOOP_AFTER, on_trial, pause_s, resting
@@ -12,7 +11,7 @@ from argosy_runtime.errors import ErrorKind, ServingError, internal, unavailable
 from argosy_runtime.messages import InferResponse
 
 from .clock import Clock, sleep
-from .instance import Instance
+from .instance import NO_LISTENER, GroupListener, Instance
 from .warm_up import WarmUp
 
 _log = logging.getLogger("argosy.execution")
@@ -23,41 +22,6 @@ Work = Callable[[Instance], Awaitable[None]]
 """What is done with a loaded instance. Raises ServingError."""
 
 _STOP_SECONDS = 30.0
-
-
-class GroupListener(Protocol):
-    """Listener to a group's instances, each with a number of its own."""
-
-    def instance_added(self, number: int) -> None:
-        """Note that an instance is loaded and warm."""
-
-    def instance_died(self, number: int) -> None:
-        """Note that an instance has ended."""
-
-    def instance_retired(self, number: int) -> None:
-        """Note that an instance takes no more batches; it finishes what it runs."""
-
-    def instances_lost(self) -> None:
-        """Note that no instance is left, and that a restart has failed or is not worth an attempt now."""
-
-
-class _NoListener:
-    """Listener of a group that has stopped."""
-
-    def instance_added(self, number: int) -> None:
-        """Ignore an instance."""
-
-    def instance_died(self, number: int) -> None:
-        """Ignore an end that was reported before."""
-
-    def instance_retired(self, number: int) -> None:
-        """Ignore an instance."""
-
-    def instances_lost(self) -> None:
-        """Ignore the loss."""
-
-
-_NO_LISTENER = _NoListener()
 
 
 class Slot:
@@ -83,6 +47,7 @@ class InstanceGroup:
     None is ready before it is warm. `lost` is the reason why none is left, None while one is ready or may be soon.
     Their number can change while they serve: `load` some, then `swap`. `on_trial`: by number, restarted instances
     that have not answered yet. `_broken`: instances that end because of a device error, and take no more batches.
+    `_bound`: instances that are to leave, and take batches until `unbind`.
     """
 
     def __init__(self, makers: Sequence[NewInstance], listener: GroupListener, clock: Clock) -> None:
@@ -92,6 +57,7 @@ class InstanceGroup:
         self._warm_up: WarmUp | None = None
         self._ready: dict[int, Instance] = {}
         self._broken: dict[int, Instance] = {}
+        self._bound: dict[int, Instance] = {}
         self._numbers = 0
         self._revivals: set[asyncio.Task[None]] = set()
         self._coming: list[Slot] = []
@@ -114,12 +80,24 @@ class InstanceGroup:
         return bool(self._ready)
 
     def has(self, number: int) -> bool:
-        """Return whether an instance is ready."""
-        return number in self._ready
+        """Return whether an instance takes batches."""
+        return number in self._ready or number in self._bound
 
     def instance(self, number: int) -> Instance:
-        """Return a ready instance by its number."""
-        return self._ready[number]
+        """Return an instance that takes batches by its number."""
+        ready = self._ready.get(number)
+        return self._bound[number] if ready is None else ready
+
+    def _abandon(self, number: int) -> None:
+        """Send no more batches to an instance that is to leave, though it is needed: it cannot work any more."""
+        self.unbind(number)
+        self._listener.instance_retired(number)
+
+    def unbind(self, number: int) -> None:
+        """Send no more batches to an instance that is to leave."""
+        instance = self._bound.pop(number, None)
+        if instance is not None:
+            instance.unbind()
 
     @property
     def slots(self) -> Sequence[Slot]:
@@ -147,6 +125,8 @@ class InstanceGroup:
         It takes no more batches from now on, and ends once the answers are delivered.
         """
         instance = self._ready.get(number) if error.device_error else None
+        if error.device_error and number in self._bound:
+            self._abandon(number)
         if instance is None or instance.on_cpu:
             return
         self._broken[number] = self._ready.pop(number)
@@ -208,9 +188,10 @@ class InstanceGroup:
         """Break the reference cycles of instances, group and listener, so that all of it is freed at once."""
         self._ready.clear()
         self._broken.clear()
+        self._bound.clear()
         for slot in self._slots:
             slot.instance = None
-        self._listener = _NO_LISTENER
+        self._listener = NO_LISTENER
 
     async def load(self, makers: Sequence[NewInstance]) -> list[Slot]:
         """Load and warm up further instances, all at once, which take no batch yet: `swap` or `discard` them.
@@ -277,7 +258,9 @@ class InstanceGroup:
         self.on_trial.pop(slot.number, None)
         if instance is None:
             return None
-        self._listener.instance_retired(slot.number)
+        if not self._listener.instance_leaves(slot.number):
+            self._bound[slot.number] = instance
+            instance.bound = True
         idle = instance.idle()
         if work is not None:
             self._coming.append(slot)
@@ -356,6 +339,8 @@ class InstanceGroup:
         slots = [slot for slot in [*self._slots, *self._coming] if slot.instance is instance]
         slot = slots[0] if slots else None
         if slot is None:
+            for number in [number for number, bound in self._bound.items() if bound is instance]:
+                self._abandon(number)
             return
         slot.death = error
         if (self._ready.pop(slot.number, None) or self._broken.pop(slot.number, None)) is None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from argosy_runtime.backends.contract import ExecutionTimes, InstanceSpec, ModelInstance, ServerCall
 from argosy_runtime.errors import ServingError, internal, unavailable
-from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.messages import RESCHEDULED, InferRequest, InferResponse
 
 from .calls.host import HostCalls
 from .calls.server import OpenCalls, ServerCalls, Value
@@ -49,6 +49,9 @@ class ThreadRun:
                 self._deferred.append((index, response))
                 return
         self._instance.post_response(self.number, index, response)
+
+    def reschedule(self, index: int) -> None:
+        self.send(index, RESCHEDULED)
 
     def is_cancelled(self, index: int) -> bool:
         return index in self._cancelled
@@ -219,7 +222,7 @@ class ThreadInstance(Instance):
         if (
             times is not None
             and len(deferred) == len(run.requests)
-            and all(index == at for at, (index, _) in enumerate(deferred))
+            and all(index == at and response is not RESCHEDULED for at, (index, response) in enumerate(deferred))
         ):
             self._answered(run.number, [response for _, response in deferred], times)
         else:

@@ -82,16 +82,18 @@ class ModelRecord:
     """One model that was ever loaded; `requested`: by its own name, not as a step of an ensemble.
 
     `prepared`, `folder` and `override` are those of the serving versions, or of an ensemble that waits for its
-    steps. A load or unload holds `lock`. `answering` has the serving versions by version as requests name it, ""
-    the one with the highest weight, without weights the latest. `split` divides the requests that name no version; it
-    is None where the latest answers all of them. It follows `declared`, the division of the newest load: at once, or
-    with the take-over where that declares none. `shadowed` is the stable version while requests are copied to a
-    candidate, and `comparisons` compares the answers. `adapters` are loaded into every version of it.
+    steps. A load or unload holds `lock`. `leaving` have left service, and still answer. `answering` has the serving
+    versions by version as requests name it, "" the one with the highest weight, without weights the latest. `split`
+    divides the requests that name no version; it is None where the latest answers all of them. It follows `declared`,
+    the division of the newest load: at once, or with the take-over where that declares none. `shadowed` is the stable
+    version while requests are copied to a candidate, and `comparisons` compares the answers. `adapters` are loaded into
+    every version of it.
     """
 
     name: str
     versions: dict[int, VersionRecord] = field(default_factory=dict)
     answering: dict[str, ServedVersion] = field(default_factory=dict)
+    leaving: list[ServedVersion] = field(default_factory=list)
     split: TrafficSplit | None = None
     declared: DeclaredTraffic = NOTHING_DECLARED
     shadowed: ShadowedVersion | None = None
@@ -199,6 +201,15 @@ class ModelRecord:
             version = self.split.choose(request, lambda v: v in among and takes(v), lambda v: v in among and answers(v))
         served = self.answering.get(str(version))
         return served if self.shadowed is None or served is not self.shadowed.stable else self.shadowed
+
+    def begun(self, request: InferRequest) -> Destination | None:
+        """Return the version at which a request's sequence has begun, in service or leaving it; None without one."""
+        if not request.sequence_id or request.sequence_start:
+            return None
+        for served in (*self.answering.values(), *self.leaving):
+            if request.model_version in ("", str(served.version)) and served.continues(request):
+                return served if self.shadowed is None or served is not self.shadowed.stable else self.shadowed
+        return None
 
     def _takes(self, version: int) -> bool:
         """Return whether a version takes a request now: it is ready, and not just being restarted."""

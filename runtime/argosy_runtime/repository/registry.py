@@ -84,15 +84,21 @@ class Registry:
     def route(self, request: InferRequest) -> Destination:
         """Return the version that answers a request, and count it where the model's versions share the traffic.
 
-        Without a version in the request, the stable one with its shadow if it has one. Raises ServingError.
+        Without a version in the request, the stable one with its shadow if it has one. A request of a sequence that has
+        begun goes to the version where it did, also if that leaves service. Raises ServingError.
         """
         record = self._records.get(request.model_name)
         if record is not None:
+            destination: Destination | None = None
             if record.split is None or request.model_version:
                 served = record.answering.get(request.model_version)
                 if served is not None and served.ready:
-                    return served
-            elif (destination := record.destination(request)) is not None:
+                    destination = served
+            else:
+                destination = record.destination(request)
+            if request.sequence_id and (destination is None or not destination.continues(request)):
+                destination = record.begun(request) or destination
+            if destination is not None:
                 return destination
         return find_version(self._records, request.model_name, request.model_version)
 

@@ -38,7 +38,7 @@ class Retirement:
         self._overrides.hold(served.folder)
         old = record.put(version, served, revision)
         if old is not None:
-            self._begin(old)
+            self._begin(record, old)
 
     def retire(self, record: ModelRecord, version: int, why: str = UNLOADED) -> None:
         """Take one version out of service; no new request finds it from now on."""
@@ -46,7 +46,7 @@ class Retirement:
         if served is not None:
             version_record = record.versions[version]
             version_record.closings += 1
-            self._begin(served).add_done_callback(lambda _: _closed(version_record))
+            self._begin(record, served).add_done_callback(lambda _: _closed(version_record))
 
     async def discard(self, served: ServedVersion) -> None:
         """Close a version that was never in service."""
@@ -62,11 +62,13 @@ class Retirement:
         while self._closings:
             await asyncio.wait(self._closings)
 
-    def _begin(self, served: ServedVersion) -> asyncio.Task[None]:
+    def _begin(self, record: ModelRecord, served: ServedVersion) -> asyncio.Task[None]:
         closing = _Closing(served, self.grace)
+        record.leaving.append(served)
         task = asyncio.get_running_loop().create_task(self._end(closing))
         self._closings[task] = closing
         task.add_done_callback(self._closings.pop)
+        task.add_done_callback(lambda _: record.leaving.remove(served))
         return task
 
     async def _end(self, closing: "_Closing") -> None:

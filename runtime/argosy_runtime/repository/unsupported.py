@@ -9,7 +9,6 @@ from argosy_runtime.errors import unsupported
 _Set = Callable[[ModelConfig], bool]
 
 _REFUSED: dict[str, _Set] = {
-    "sequence_batching is": lambda config: config.HasField("sequence_batching"),
     "model_repository_agents are": lambda config: bool(config.model_repository_agents.agents),
     "response_cache is": lambda config: config.response_cache.enable,
     "ragged batches are": lambda config: bool(

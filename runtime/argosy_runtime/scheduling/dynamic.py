@@ -24,37 +24,7 @@ from argosy_runtime.errors import ServingError
 from .queue import RequestQueue, timeout_error
 from .queue_policy import SHADOW_LEVEL, UNBOUNDED, QueuePolicies
 from .queued_request import QueuedRequest
-
-
-class Batch:
-    """The requests that one instance runs now."""
-
-    __slots__ = ("instance", "requests")
-
-    def __init__(self, instance: int, requests: list[QueuedRequest]) -> None:
-        self.instance = instance
-        self.requests = requests
-
-
-class Decision:
-    """Batches to run now, requests to refuse, and when to decide again (None: at the next event)."""
-
-    __slots__ = ("batches", "refused", "wake_at")
-
-    def __init__(self) -> None:
-        self.batches: list[Batch] = []
-        self.refused: list[Refusal] = []
-        self.wake_at: int | None = None
-
-
-class Refusal:
-    """An accepted request that will not run."""
-
-    __slots__ = ("queued", "why")
-
-    def __init__(self, queued: QueuedRequest, why: ServingError) -> None:
-        self.queued = queued
-        self.why = why
+from .scheduler import Batch, Decision, Refusal, Scheduler
 
 
 @dataclass(frozen=True)
@@ -89,11 +59,8 @@ class BatchingRules:
         )
 
 
-class DynamicBatcher:
-    """The queue of one model version and the rules by which batches leave it.
-
-    Every request that `submit` accepts leaves by exactly one of: a batch, `Decision.refused`, `cancel`, `drain`.
-    """
+class DynamicBatcher(Scheduler):
+    """One queue for all instances of a model version: any of them may run any request."""
 
     def __init__(self, rules: BatchingRules) -> None:
         self._shape(rules)
@@ -105,6 +72,9 @@ class DynamicBatcher:
         self._delay = rules.delay_ns
         self._preferred = rules.preferred
 
+    def apply(self, config: ModelConfig) -> None:
+        self.follow(BatchingRules.of(config))
+
     def follow(self, rules: BatchingRules) -> None:
         """Apply other rules. Waiting requests keep their order and timeouts, and are not refused by the new limits."""
         self._shape(rules)
@@ -112,26 +82,18 @@ class DynamicBatcher:
 
     @property
     def pending(self) -> int:
-        """Number of requests that wait."""
         return len(self._queue)
 
     def submit(self, queued: QueuedRequest) -> ServingError | None:
-        """Queue a request. Return why it is refused, or None."""
         return self._queue.push(queued)
 
     def cancel(self, queued: QueuedRequest) -> bool:
-        """Remove a waiting request. Return False if it does not wait here any more."""
         return self._queue.remove(queued)
 
     def drain(self) -> list[QueuedRequest]:
-        """Remove and return all waiting requests."""
         return self._queue.take(len(self._queue))
 
     def advance(self, now: int, free: Sequence[int]) -> Decision:
-        """Decide what runs at `now` (nanoseconds), at most one batch on each free instance, in their order.
-
-        The fastest instances come first, and of equal ones the one that has been free the longest.
-        """
         decision = Decision()
         for queued in self._queue.expire(now):
             decision.refused.append(Refusal(queued, timeout_error(queued)))

@@ -31,6 +31,10 @@ class Listener:
     def instance_retired(self, number: int) -> None:
         self.events.append(f"{number} retired")
 
+    def instance_leaves(self, number: int) -> bool:
+        self.events.append(f"{number} retired")
+        return True
+
     def instances_lost(self) -> None:
         self.events.append("lost")
 

@@ -103,8 +103,6 @@ def _makes_checkpoint(model: InferenceModel) -> bool:
 def _not_loaded(model: InferenceModel) -> Iterator[Fault]:
     """Yield the settings that the bundled server refuses to load a model with."""
     out = "use a pool with runtime.name triton, or leave it out"
-    if model.spec.sequence is not None:
-        yield Fault(f"the bundled server does no sequence batching: {out}", ("spec", "sequence"), _UNSUPPORTED)
     for index, tensor in enumerate(model.spec.inputs):
         if tensor.allow_ragged_batch:
             path = ("spec", "inputs", index, "allowRaggedBatch")

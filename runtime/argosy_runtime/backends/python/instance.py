@@ -37,6 +37,7 @@ class PythonInstance:
         self._loaded = loaded
         self._decoupled = spec.config.model_transaction_policy.decoupled
         self._outputs = tuple([output.name for output in spec.config.output])
+        self._states = [state.output_name for state in spec.config.sequence_batching.state]
         self._version = str(spec.version)
         self._output_sets = FifoCache[tuple[str, ...], frozenset[str]](_CAPACITY)
         self._open_channel: Callable[[ReceivedRequest], ResponseChannel] = self._channel
@@ -138,7 +139,7 @@ class PythonInstance:
         names = tuple(request.outputs)
         requested = self._output_sets.get(names)
         if requested is None:
-            requested = frozenset(names)
+            requested = frozenset([*names, *self._states])
             self._output_sets.put(names, requested)
         return requested
 

@@ -20,7 +20,7 @@ from argosy_runtime.errors import FailureReason, ServingError, internal, unavail
 from argosy_runtime.execution.calls.server import OpenCalls, ServerCalls, Value
 from argosy_runtime.execution.instance import Instance, Run
 from argosy_runtime.execution.thread import load_timeout_message
-from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.messages import RESCHEDULED, InferRequest, InferResponse
 
 from .connection import WorkerConnection
 from .runs import ANSWERED, GOES_ON
@@ -57,7 +57,7 @@ from .wire.frames import (
 )
 from .wire.packing import ErrorBody
 from .wire.requests import RequestReader, RequestWriter
-from .wire.responses import EVERY, FINAL, ResponseReader, ResponseWriter
+from .wire.responses import AGAIN, EVERY, FINAL, ResponseReader, ResponseWriter
 
 _STOP_SECONDS = 30.0
 
@@ -191,7 +191,7 @@ class ProcessInstance(Instance):
         while frame.has_more():
             number = frame.number()
             index = number & EVERY
-            response = self._responses.read(frame, number >= FINAL)
+            response = RESCHEDULED if number >= AGAIN else self._responses.read(frame, number >= FINAL)
             if index == EVERY:
                 error = response.error
             else:

@@ -6,14 +6,14 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
-from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.messages import RESCHEDULED, InferRequest, InferResponse
 from argosy_runtime.tensors import Data
 
 from .wire.arena import Arena
 from .wire.control import FromProcess, control_frame
 from .wire.frames import CALL, RESPONSES, FrameWriter, release_frame
 from .wire.requests import RequestWriter
-from .wire.responses import FINAL, ResponseWriter
+from .wire.responses import AGAIN, FINAL, ResponseWriter
 
 _JOIN_BELOW: Final = 1 << 16
 # Pieces that one system call takes at most (IOV_MAX is 1024).
@@ -78,6 +78,9 @@ class Outbox:
             frame = FrameWriter(self._outgoing)
             frame.numbers += state
             for index, response in responses:
+                if response is RESCHEDULED:
+                    frame.numbers.append(index | AGAIN)
+                    continue
                 frame.numbers.append(index | FINAL if response.final else index)
                 self._responses.add(frame, response)
             self._write(frame.chunks(RESPONSES, run))

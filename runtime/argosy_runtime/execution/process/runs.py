@@ -6,7 +6,7 @@ from typing import Final
 
 from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ServingError
-from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.messages import RESCHEDULED, InferRequest, InferResponse
 
 from .inbox import Inbox
 from .outbox import Outbox
@@ -82,6 +82,9 @@ class WorkerRun:
             self._outbox.responses(self.number, _GOES_ON, [(index, response)])
         if over:
             self._forget(self.number)
+
+    def reschedule(self, index: int) -> None:
+        self.send(index, RESCHEDULED)
 
     def is_cancelled(self, index: int) -> bool:
         self._inbox.poll()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime.messages import InferRequest
 from argosy_runtime.repository.preparing import Prepared
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
@@ -31,6 +32,9 @@ class DelegatingVersion:
     def instance_names(self) -> Collection[str]:
         return ()
 
+    def continues(self, request: InferRequest) -> bool:
+        return False
+
     @property
     def owes(self) -> bool:
         return False
@@ -50,6 +54,9 @@ class CompositeVersion(DelegatingVersion):
     def _parts(self) -> Iterable[ServedVersion]:
         """Return the versions that requests may go to now."""
         raise NotImplementedError
+
+    def continues(self, request: InferRequest) -> bool:
+        return any(part.continues(request) for part in self._parts())
 
     def hold(self) -> None:
         """Hold the parts, once for all holders."""

@@ -8,7 +8,8 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import EngineState, InstanceSpec, Isolation, ServerCall
 from argosy_runtime.execution.calls.server import ServerCalls, Value
-from argosy_runtime.execution.instance_group import InstanceGroup, NewInstance, Slot
+from argosy_runtime.execution.instance import Instance
+from argosy_runtime.execution.instance_group import InstanceGroup, NewInstance, OnDeath, Slot
 from argosy_runtime.execution.process.instance import ProcessInstance
 from argosy_runtime.execution.thread import ThreadInstance
 from argosy_runtime.messages import Deliver, InferRequest, Submission
@@ -83,9 +84,17 @@ class InstanceFactory:
             environment=self._environment,
         )
         calls = InstanceCalls(self._calls, placement.name, self._engines)
-        if isolation(config) is Isolation.PROCESS:
-            return lambda on_death: ProcessInstance(spec, calls, self._timeout, on_death)
-        return lambda on_death: ThreadInstance(spec, calls, self._timeout, on_death)
+        isolated = isolation(config) is Isolation.PROCESS
+
+        def made(on_death: OnDeath) -> Instance:
+            if isolated:
+                instance: Instance = ProcessInstance(spec, calls, self._timeout, on_death)
+            else:
+                instance = ThreadInstance(spec, calls, self._timeout, on_death)
+            instance.placement = placement
+            return instance
+
+        return made
 
 
 class VersionInstances:

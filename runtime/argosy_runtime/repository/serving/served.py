@@ -14,14 +14,18 @@ from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.instance import Instance
 from argosy_runtime.execution.instance_group import NewInstance, Slot
-from argosy_runtime.messages import Deliver, InferRequest, Submission
+from argosy_runtime.execution.sequences.dispatcher import SequenceDispatcher
+from argosy_runtime.messages import Deliver, InferRequest, Submission, Tensor
 from argosy_runtime.modelconfig import InstancePlacement
-from argosy_runtime.repository.folders.layout import WARMUP_FOLDER
+from argosy_runtime.repository.folders.initial_states import initial_states
+from argosy_runtime.repository.folders.layout import INITIAL_STATE_FOLDER, WARMUP_FOLDER
 from argosy_runtime.repository.options import RepositoryOptions
 from argosy_runtime.repository.preparing import Prepared, load_timeout
 from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.ordering import ResponseOrder
+from argosy_runtime.scheduling.scheduler import Scheduler
+from argosy_runtime.scheduling.sequences.scheduler import SequenceScheduler
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from . import warmup
@@ -58,18 +62,25 @@ class ServedModel:
         self._output_shapes = OutputShapes(self.config)
         self._holds = Holds()
         rules = BatchingRules.of(self.config)
-        self._batcher = DynamicBatcher(rules)
         self._order = ResponseOrder() if rules.preserve_ordering else None
+        self._initial_states: dict[str, Tensor] = {}
         makers = self._makers()
-        self._dispatcher = Dispatcher(
-            self.name, version, self._batcher, [new for _, new in makers], self.statistics, LoopClock(), self._order
-        )
+        self._scheduler, self._dispatcher = self._scheduling([new for _, new in makers])
         self._instances = VersionInstances([slot for slot, _ in makers], self._dispatcher.group)
         self.adapters = AdapterTable()
         self._dispatcher.group.prepare = self._add_adapters
         self._sleep = InstanceSleep(
             self.name, self._instances, self._dispatcher, self._makers, self._present_adapters, self._timeout
         )
+
+    def _scheduling(self, makers: Sequence[NewInstance]) -> tuple[Scheduler, Dispatcher]:
+        """Return the scheduler that the configuration asks for, with the dispatcher that it needs."""
+        name, version, statistics, clock = self.name, self.version, self.statistics, LoopClock()
+        if self.config.HasField("sequence_batching"):
+            sequences = SequenceScheduler(self.config, self._initial_states)
+            return sequences, SequenceDispatcher(name, version, sequences, makers, statistics, clock)
+        batcher = DynamicBatcher(BatchingRules.of(self.config))
+        return batcher, Dispatcher(name, version, batcher, makers, statistics, clock, self._order)
 
     def _makers(self) -> list[tuple[InstancePlacement, NewInstance]]:
         """Return what makes each instance of the present configuration."""
@@ -119,11 +130,15 @@ class ServedModel:
         """Load every instance and warm it up. Releases everything where that fails."""
         begun = monotonic()
         warm_up = await asyncio.to_thread(self._warm_up)
+        self._initial_states.update(await asyncio.to_thread(self._read_initial_states))
         await self._dispatcher.start(warm_up, self._timeout)
         self.statistics.load_seconds = monotonic() - begun
 
     def _warm_up(self) -> list[list[InferRequest]]:
         return warmup.batches(self.config, self._data_folder(WARMUP_FOLDER), self._admission)
+
+    def _read_initial_states(self) -> dict[str, Tensor]:
+        return initial_states(self.config, self._data_folder(INITIAL_STATE_FOLDER))
 
     async def change(self, prepared: Prepared) -> "PreparedChange":
         """Prepare to serve by another configuration that the instances suit: load its additional instances.
@@ -152,7 +167,7 @@ class ServedModel:
         rules = BatchingRules.of(self.config)
         if rules.preserve_ordering != (self._order is not None):
             self._order = ResponseOrder() if rules.preserve_ordering else None
-        self._batcher.follow(rules)
+        self._scheduler.apply(self.config)
         self._dispatcher.follow(self._order)
         # If they could not be woken for the change, a request may have woken them since.
         woken = [one for one in self._instances.all if one not in change.present]
@@ -217,6 +232,9 @@ class ServedModel:
         if self._sleep.asleep:
             self._sleep.end_soon()
         return self._dispatcher.submit(request, admitted.size, admitted.key, self._output_shapes.before(deliver))
+
+    def continues(self, request: InferRequest) -> bool:
+        return self._dispatcher.continues(request)
 
     @property
     def owes(self) -> bool:

@@ -50,6 +50,9 @@ class Destination(Protocol):
     def decoupled(self) -> bool:
         """True if it may answer a request several times."""
 
+    def continues(self, request: InferRequest) -> bool:
+        """Return whether a request belongs to a sequence that has begun here."""
+
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """Start a request. Raises ServingError where it is refused at once; other errors are delivered."""
 
@@ -100,12 +103,19 @@ class ServedVersion(Protocol):
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """Start a request. Raises ServingError where it is refused at once; other errors are delivered."""
 
+    def continues(self, request: InferRequest) -> bool:
+        """Return whether a request belongs to a sequence that has begun here. It is taken also by a version that
+        leaves service.
+        """
+
     @property
     def owes(self) -> bool:
-        """True while a request waits for an answer of its own; an ensemble's wait at its steps."""
+        """True while a request waits for an answer of its own, or may follow in a sequence; an ensemble's wait at its
+        steps.
+        """
 
     async def answered(self) -> None:
-        """Wait until all requests are answered."""
+        """Wait until all requests are answered, and all sequences have ended."""
 
     def hold(self) -> None:
         """Keep the version until `release`, for an ensemble's request that will need it."""

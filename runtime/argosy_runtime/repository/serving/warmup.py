@@ -24,10 +24,18 @@ def batches(config: ModelConfig, model_dir: Path, admission: Admission) -> list[
         if not sample.batch_size:
             continue
         inputs = {name: _tensor(name, spec, config, model_dir) for name, spec in sample.inputs.items()}
+        of_sequences = {name: inputs.pop(name) for name in _of_sequences(config) & inputs.keys()}
         one = InferRequest(config.name, inputs, id=f"warmup {sample.name}")
         admission.admit(one)
+        one.inputs = {**one.inputs, **of_sequences}
         result += [[one] * sample.batch_size] * max(1, sample.count)
     return result
+
+
+def _of_sequences(config: ModelConfig) -> set[str]:
+    """Return the inputs that a model has for sequences, which a sample names like the others."""
+    batching = config.sequence_batching
+    return {control.name for control in batching.control_input} | {state.input_name for state in batching.state}
 
 
 def _tensor(name: str, spec: ModelWarmup.Input, config: ModelConfig, model_dir: Path) -> Tensor:

@@ -21,6 +21,10 @@ class ShadowedVersion:
         self.decoupled = stable.decoupled
         self._mirror = Mirror(shadow, stable, candidate, work, LoopClock())
 
+    def continues(self, request: InferRequest) -> bool:
+        """Return whether a request belongs to a sequence that has begun at the stable version."""
+        return self.stable.continues(request)
+
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """Start a request at the stable version, as its own `submit`."""
         return self._mirror.submit(request, deliver)

@@ -2,7 +2,8 @@
 
 A response is these numbers: its template (with `NEW`, a text with it follows), its tensors; or `ERROR` and the error as
 a text. In the frame of a run each stands behind the number of its request, with `FINAL` where it is its last;
-`EVERY` stands for all requests that have no last response yet.
+`EVERY` stands for all requests that have no last response yet. With `AGAIN` no response follows: the model has released
+the request to be scheduled again.
 """
 
 from typing import Final
@@ -18,6 +19,7 @@ from .templates import CAPACITY, SentTemplates, check_tensor
 NEW: Final = 1 << 32
 ERROR: Final = 1 << 33
 FINAL: Final = 1 << 32
+AGAIN: Final = 1 << 33
 EVERY: Final = (1 << 32) - 1
 _NUMBER: Final = NEW - 1
 
