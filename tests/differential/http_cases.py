@@ -4,9 +4,11 @@ from typing import Any
 
 from tests.differential.cases import (
     http_binary,
+    http_ensembles,
     http_errors,
     http_generate,
     http_infer,
+    http_inputs,
     http_lifecycle,
     http_server,
 )
@@ -19,6 +21,8 @@ TOPICS: dict[str, list[Case]] = {
     "http_errors": http_errors.CASES,
     "http_binary": http_binary.CASES,
     "http_generate": http_generate.CASES,
+    "http_ensembles": http_ensembles.CASES,
+    "http_inputs": http_inputs.CASES,
     "http_lifecycle": http_lifecycle.CASES,
 }
 

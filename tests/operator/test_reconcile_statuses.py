@@ -64,11 +64,6 @@ def decide(
 
 REFUSED = {
     "spec.config.response_cache": {"config": {"response_cache": {"enable": True}}},
-    "spec.inputs[0].allowRaggedBatch": {
-        "maxBatchSize": 4,
-        "inputs": [{"name": "X", "dataType": "TYPE_FP32", "dims": [-1], "allowRaggedBatch": True}],
-        "outputs": [{"name": "Y", "dataType": "TYPE_FP32", "dims": [1]}],
-    },
 }
 
 

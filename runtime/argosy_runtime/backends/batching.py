@@ -1,7 +1,8 @@
 """Many requests in one run: grouping, inputs joined along the batch dimension, outputs split again.
 
-For frameworks whose models take and return full arrays. Requests of a batch that differ in their inputs' names or
-inner shapes run apart. Where `max_batch_size` is 0 each request is a run of its own, and shapes stay as they are.
+For frameworks whose models take and return full arrays. Requests of a batch that differ in their inputs' names, or in
+the inner shapes of those that are not ragged, run apart. Where `max_batch_size` is 0 each request is a run of its own,
+and shapes stay as they are.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelOutput
 
+from argosy_runtime.backends.batch_io import BatchTensors, Piece
 from argosy_runtime.backends.contract import ExecutionTimes, Responder
 from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.failures.translation import explained, failure
@@ -64,13 +66,14 @@ class Batcher:
         self._batched = config.max_batch_size > 0
         self._outputs = {output.name: output for output in config.output}
         self._states = state_outputs(config)
+        self._batch_tensors = BatchTensors(config)
         # Shape tensors have the same values for all of a batch, and no rows.
         self._shape_inputs = frozenset(tensor.name for tensor in config.input if tensor.is_shape_tensor)
 
     def execute(self, requests: Sequence[InferRequest], responder: Responder) -> ExecutionTimes:
         """Answer every request. A failed run fails its own requests alone."""
         clock = Clock()
-        for group in together(requests, self._batched, self._shape_inputs):
+        for group in together(requests, self._batched, self._shape_inputs, self._batch_tensors.ragged):
             members = [requests[index] for index in group]
             try:
                 responses = self._answers(members, clock)
@@ -85,7 +88,7 @@ class Batcher:
         requested = [self._requested(request) for request in requests]
         with self._framework.batch():
             begun = monotonic_ns()
-            inputs = {name: self._gather(name, requests) for name in requests[0].inputs}
+            inputs = self._inputs(requests)
             joined = monotonic_ns()
             outputs = self._framework.run(inputs, sorted(set().union(*requested)))
             finished = monotonic_ns()
@@ -98,8 +101,15 @@ class Batcher:
         clock.outputs += monotonic_ns() - finished
         return responses
 
-    def _gather(self, name: str, requests: Sequence[InferRequest]) -> Any:
-        return self._framework.gather(name, [request.inputs[name] for request in requests])
+    def _inputs(self, requests: Sequence[InferRequest]) -> dict[str, Any]:
+        own, gather = self._batch_tensors, self._framework.gather
+        inputs = {
+            name: gather(name, own.joined(name, [request.inputs[name] for request in requests]))
+            for name in requests[0].inputs
+        }
+        for tensor in own.derived(requests):
+            inputs[tensor.name] = gather(tensor.name, [tensor])
+        return inputs
 
     def _sizes(self, requests: Sequence[InferRequest]) -> list[int]:
         if not self._batched:
@@ -129,16 +139,30 @@ class Batcher:
         sizes: Sequence[int],
     ) -> list[InferResponse]:
         responses = []
-        for request, names, stop, size in zip(requests, requested, accumulate(sizes), sizes, strict=True):
+        pieces = self._pieces(requests, outputs)
+        for index, (request, stop, size) in enumerate(zip(requests, accumulate(sizes), sizes, strict=True)):
             tensors = []
-            for name in names:
+            for name in requested[index]:
                 output = outputs[name] if name in request.device_outputs else fetched[name]
-                rows = output if len(sizes) == 1 else output[stop - size : stop]
+                if name in pieces:
+                    rows = _piece(output, pieces[name][index])
+                else:
+                    rows = output if len(sizes) == 1 else output[stop - size : stop]
                 tensors.append(self._tensor(name, rows))
             responses.append(InferResponse(request.model_name, self._version, request.id, tensors))
         return responses
 
+    def _pieces(self, requests: Sequence[InferRequest], outputs: Mapping[str, Output]) -> dict[str, list[Piece]]:
+        """Return the part of each request of the outputs that are split by the shapes of an input."""
+        return {
+            name: scatter.pieces(requests, outputs[name].size)
+            for name, scatter in self._batch_tensors.scattered.items()
+            if name in outputs
+        }
+
     def _check_rows(self, name: str, output: Output, total: int) -> None:
+        if name in self._batch_tensors.scattered:
+            return
         if self._batched and (not output.shape or output.shape[0] != total):
             raise internal(
                 f"model '{self._config.name}', output '{name}': the model returned shape {list(output.shape)} "
@@ -178,17 +202,25 @@ class BatchedInstance:
 
 
 def together(
-    requests: Sequence[InferRequest], batched: bool, shape_inputs: frozenset[str] = frozenset()
+    requests: Sequence[InferRequest],
+    batched: bool,
+    shape_inputs: frozenset[str] = frozenset(),
+    ragged: frozenset[str] = frozenset(),
 ) -> list[list[int]]:
     """Return the indexes of requests that can share a run, in order of arrival.
 
-    Requests of one run have the same values of `shape_inputs`.
+    Requests of one run have the same values of `shape_inputs`, and any shapes of `ragged` inputs.
     """
     if not batched or len(requests) == 1:
         return [[index] for index in range(len(requests))]
     groups: dict[object, list[int]] = {}
     for index, request in enumerate(requests):
-        key = tuple(sorted(_part(name, tensor, name in shape_inputs) for name, tensor in request.inputs.items()))
+        key = tuple(
+            sorted(
+                (name, (), b"") if name in ragged else _part(name, tensor, name in shape_inputs)
+                for name, tensor in request.inputs.items()
+            )
+        )
         groups.setdefault(key, []).append(index)
     return list(groups.values())
 
@@ -197,6 +229,11 @@ def joined_shape(tensors: Sequence[Tensor]) -> tuple[int, ...]:
     """Return the shape of tensors joined along the first dimension; one alone may have no dimension."""
     shape = tensors[0].shape
     return shape if len(tensors) == 1 else (sum(tensor.shape[0] for tensor in tensors), *shape[1:])
+
+
+def _piece(output: Output, piece: Piece) -> Output:
+    begin, end, shape = piece
+    return output.reshape((output.size,))[begin:end].reshape(shape)
 
 
 def _part(name: str, tensor: Tensor, is_shape: bool) -> tuple[str, tuple[int, ...], bytes]:

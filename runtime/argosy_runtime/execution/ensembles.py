@@ -138,8 +138,7 @@ class EnsembleRequest:
         try:
             submission = self._steps.submit_step(call.step.index, call.request, step.receive)
         except ServingError as error:
-            text = f"in ensemble '{self._ensemble.name}', {error.message}"
-            step.receive(InferResponse(error=ServingError(error.kind, text, error.reason)))
+            step.receive(InferResponse(error=error))
             return
         if step not in self.open:
             return

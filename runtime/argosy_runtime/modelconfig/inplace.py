@@ -3,7 +3,7 @@
 `instance_group`: new instances are loaded next to the others; removed ones finish their batch and are released.
 `dynamic_batching`: the queue continues with the new rules. `max_batch_size`: can be lowered, and raised up to the
 loaded value. `version_policy` only selects versions, and the parameter `version_traffic` only divides requests among
-them. Instances read all other fields while they load.
+them; `queue_policies` is about the queue alone. Instances read all other fields while they load.
 """
 
 from collections import Counter
@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from .instances import InstancePlacement
+from .parameters.queue_policies import PARAMETER as QUEUE
 from .parameters.traffic import PARAMETER as TRAFFIC
 
 CHANGEABLE = ("version_policy", "instance_group", "dynamic_batching", "max_batch_size")
+_PARAMETERS = (TRAFFIC, QUEUE)
 
 
 def loaded_part(config: ModelConfig) -> ModelConfig:
@@ -25,7 +27,8 @@ def loaded_part(config: ModelConfig) -> ModelConfig:
         # Sequences have slots in the batch, so its size is theirs.
         if name != "max_batch_size" or not config.HasField("sequence_batching"):
             part.ClearField(name)
-    part.parameters.pop(TRAFFIC, None)
+    for name in _PARAMETERS:
+        part.parameters.pop(name, None)
     return part
 
 
@@ -50,9 +53,10 @@ def completed_like(declared: ModelConfig, completed: ModelConfig, desired: Model
     result = ModelConfig()
     result.CopyFrom(completed)
     result.version_policy.CopyFrom(desired.version_policy)
-    result.parameters.pop(TRAFFIC, None)
-    if TRAFFIC in desired.parameters:
-        result.parameters[TRAFFIC].CopyFrom(desired.parameters[TRAFFIC])
+    for name in _PARAMETERS:
+        result.parameters.pop(name, None)
+        if name in desired.parameters:
+            result.parameters[name].CopyFrom(desired.parameters[name])
     if desired.instance_group != declared.instance_group:
         del result.instance_group[:]
         result.instance_group.extend(desired.instance_group)

@@ -6,10 +6,14 @@ shape has the batch first wherever `max_batch_size` is above 0.
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from . import datatypes
+from .input_order import input_order
+
+_Value = TypeVar("_Value")
 
 WILDCARD = -1
 INT64_MAX = 2**63 - 1
@@ -90,12 +94,15 @@ def reshape(dims: Sequence[int], target: Sequence[int], shape: Sequence[int]) ->
 
 
 def check_input_shape(
-    name: str, model: str, dims: Sequence[int], max_batch_size: int, shape: Sequence[int]
+    name: str, model: str, dims: Sequence[int], max_batch_size: int, shape: Sequence[int], has_rows: bool = True
 ) -> str | None:
-    """Return the error of a request's full `shape` for an input, in Triton's words; None where it fits."""
-    if max_batch_size > 0 and not shape:
+    """Return the error of a request's full `shape` for an input, in Triton's words; None where it fits.
+
+    A shape tensor has no rows, though the message says so of a model that batches.
+    """
+    if max_batch_size > 0 and has_rows and not shape:
         return f"input '{name}' has no shape but model requires batch dimension for '{model}'"
-    inner = shape[1:] if max_batch_size > 0 else shape
+    inner = shape[1:] if max_batch_size > 0 and has_rows else shape
     if len(inner) == len(dims) and any(size < 0 for size in inner):
         return (
             f"All input dimensions should be specified for input '{name}' for model '{model}', got {shape_text(shape)}"
@@ -114,6 +121,7 @@ def check_request(config: ModelConfig, inputs: Mapping[str, tuple[str, Sequence[
 
     The order of checks is Triton's: how many, which names, the batch, then datatype and shape of each.
     """
+    inputs = _in_order(inputs)
     wrong = _check_count(config, inputs) or unknown_input(config, inputs) or _check_required(config, inputs)
     if wrong:
         return wrong
@@ -129,8 +137,8 @@ def check_request(config: ModelConfig, inputs: Mapping[str, tuple[str, Sequence[
         expected = datatypes.v2_name(specs[name].data_type)
         if datatype != expected:
             return f"inference input '{name}' data-type is '{datatype}', but model '{config.name}' expects '{expected}'"
-        batch = config.max_batch_size if name in batched else 0
-        wrong = check_input_shape(name, config.name, specs[name].dims, batch, shape)
+        has_rows = name in batched or not batching
+        wrong = check_input_shape(name, config.name, specs[name].dims, config.max_batch_size, shape, has_rows)
         if wrong:
             return wrong
     return None
@@ -139,10 +147,15 @@ def check_request(config: ModelConfig, inputs: Mapping[str, tuple[str, Sequence[
 def unknown_input(config: ModelConfig, inputs: Mapping[str, object]) -> str | None:
     """Return the error of an input that the model does not declare; None also for a wrong number, which comes first."""
     specs = {spec.name for spec in config.input}
-    unknown = next((name for name in inputs if name not in specs), None)
+    unknown = next((name for name in _in_order(inputs) if name not in specs), None)
     if unknown is None or _check_count(config, inputs):
         return None
     return f"unexpected inference input '{unknown}' for model '{config.name}'"
+
+
+def _in_order(inputs: Mapping[str, _Value]) -> dict[str, _Value]:
+    """Return the inputs of a request in the order in which Triton checks them."""
+    return {name: inputs[name] for name in input_order(inputs)}
 
 
 def _required(config: ModelConfig) -> list[str]:

@@ -8,7 +8,7 @@ from argosy_runtime.protocol.http.request import DEFAULT_MAX_INPUT_SIZE, too_lon
 from argosy_runtime.protocol.http.response import encode_error, parameters_finite
 from argosy_runtime.protocol.json import data as json_data
 from argosy_runtime.protocol.json.parameters import custom
-from argosy_runtime.protocol.json.text import dumps, loads, typed
+from argosy_runtime.protocol.json.text import doubled_keys, dumps, loads, typed
 from argosy_runtime.tensors import Data
 
 from .model_view import ModelView, TensorView
@@ -34,10 +34,11 @@ def decode(
     document = loads(body)
     if type(document) is not dict:
         raise internal("attempt to get members for non-object")
+    doubled = doubled_keys(body, document)
     request = InferRequest(model_name, {}, model_version)
     if document.get("id") is not None:
         request.id = typed(document["id"], str, "Unable to parse 'id'")
-    reader = _Reader(request, model, limit)
+    reader = _Reader(request, model, limit, doubled)
     for key, value in document.items():
         if value is None:
             continue
@@ -47,6 +48,7 @@ def decode(
             request.requested_outputs = _names(value)
         else:
             reader.take(key, value)
+    reader.check()
     return request
 
 
@@ -59,9 +61,10 @@ def _names(outputs: list[Any]) -> tuple[str, ...]:
 class _Reader:
     """Sorts the keys of one request into inputs and parameters, and adds up their size."""
 
-    __slots__ = ("_limit", "_model", "_request", "_size", "_strings")
+    __slots__ = ("_doubled", "_limit", "_model", "_request", "_size", "_strings")
 
-    def __init__(self, request: InferRequest, model: ModelView, limit: int) -> None:
+    def __init__(self, request: InferRequest, model: ModelView, limit: int, doubled: frozenset[str]) -> None:
+        self._doubled = doubled
         self._request = request
         self._model = model
         self._limit = limit
@@ -85,7 +88,14 @@ class _Reader:
         if declared is None:
             self._request.parameters[key] = custom(key, value)
         else:
-            self._request.inputs[key] = Tensor(key, declared.datatype, self._array(key, declared, value))
+            tensor = Tensor(key, declared.datatype, self._array(key, declared, value))
+            if key in self._request.inputs or key in self._doubled:
+                raise invalid(f"{self._request.log_prefix}input '{key}' already exists in request")
+            self._request.inputs[key] = tensor
+
+    def check(self) -> None:
+        """Raise INVALID_ARG if an input has a wrong number of strings."""
+        self._strings.check(self._request.inputs)
 
     def _array(self, name: str, declared: TensorView, value: Any) -> Array:
         data = value if type(value) is list else [value]

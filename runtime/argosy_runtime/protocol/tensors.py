@@ -1,6 +1,8 @@
 """The bytes of a request's inputs as arrays, with Triton's messages where they do not fit."""
 
+from collections.abc import Iterable
 from math import prod
+from typing import Final
 
 import numpy as np
 
@@ -8,20 +10,29 @@ from argosy_runtime.errors import invalid
 from argosy_runtime.messages import Array, Tensor
 from argosy_runtime.modelconfig import numpy_dtype
 from argosy_runtime.modelconfig.datatypes import TABLE
+from argosy_runtime.modelconfig.input_order import input_order
 from argosy_runtime.modelconfig.shapes import size_problem
 from argosy_runtime.tensors import Data, StringsError, raw_tensor, split_strings, string_array
 
 DTYPES: dict[str, np.dtype[np.generic]] = {row.v2: numpy_dtype(row.v2) for row in TABLE}
 
 
-class InputBytes:
-    """Turns the bytes of one request's inputs into arrays; its messages name the request and the model."""
+_NO_STRINGS: Final = string_array([], (0,))
 
-    __slots__ = ("_model", "_prefix")
+
+class InputBytes:
+    """Turns the bytes of one request's inputs into arrays; its messages name the request and the model.
+
+    A wrong number of strings is reported by `check`, after all inputs are read: of several Triton names one by an order
+    of its own.
+    """
+
+    __slots__ = ("_miscounted", "_model", "_prefix")
 
     def __init__(self, model_name: str, prefix: str) -> None:
         self._model = model_name
         self._prefix = prefix
+        self._miscounted: dict[str, str] = {}
 
     def tensor(self, name: str, datatype: str, shape: tuple[int, ...], data: Data) -> Tensor:
         """Return a tensor over `data`, whose size is checked; only BYTES are decoded."""
@@ -44,14 +55,23 @@ class InputBytes:
         return self.tensor(name, datatype, shape, data).array
 
     def strings(self, name: str, shape: tuple[int, ...], elements: list[bytes]) -> Array:
-        """Return a BYTES array of separated elements. Raises INVALID_ARG unless the shape has as many."""
+        """Return a BYTES array of separated elements; an empty one unless the shape has as many."""
         count = element_count(name, shape)
+        if len(elements) == count:
+            return string_array(elements, shape)
         of = f"for inference input '{name}' for model '{self._model}'"
-        if len(elements) > count:
-            raise invalid(f"{self._prefix}unexpected number of string elements {count + 1} {of}, expecting {count}")
-        if len(elements) < count:
-            raise invalid(f"{self._prefix}expected {count} string elements {of}, got {len(elements)}")
-        return string_array(elements, shape)
+        self._miscounted[name] = (
+            f"unexpected number of string elements {count + 1} {of}, expecting {count}"
+            if len(elements) > count
+            else f"expected {count} string elements {of}, got {len(elements)}"
+        )
+        return _NO_STRINGS
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raise INVALID_ARG if an input of a request with these inputs has a wrong number of strings."""
+        if self._miscounted:
+            name = next(name for name in input_order(names) if name in self._miscounted)
+            raise invalid(self._prefix + self._miscounted[name])
 
     def _strings(self, name: str, shape: tuple[int, ...], count: int, data: bytes | memoryview) -> Array:
         try:

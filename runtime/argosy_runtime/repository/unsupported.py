@@ -11,11 +11,11 @@ _Set = Callable[[ModelConfig], bool]
 _REFUSED: dict[str, _Set] = {
     "model_repository_agents are": lambda config: bool(config.model_repository_agents.agents),
     "response_cache is": lambda config: config.response_cache.enable,
-    "ragged batches are": lambda config: bool(
-        config.batch_input or config.batch_output or any(tensor.allow_ragged_batch for tensor in config.input)
-    ),
 }
+_JOINS_BATCHES = ("onnxruntime", "pytorch", "libtorch", "tensorrt")
 _WITHOUT_EFFECT: dict[str, _Set] = {
+    "batch_input": lambda config: bool(config.batch_input) and config.backend not in _JOINS_BATCHES,
+    "batch_output": lambda config: bool(config.batch_output) and config.backend not in _JOINS_BATCHES,
     "instance_group.rate_limiter": lambda config: any(g.HasField("rate_limiter") for g in config.instance_group),
     "instance_group.host_policy": lambda config: any(g.host_policy for g in config.instance_group),
     "model_metrics": lambda config: config.HasField("model_metrics"),

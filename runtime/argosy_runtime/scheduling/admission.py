@@ -48,7 +48,8 @@ class Admitted:
 class _Input:
     """One declared input. `dims` are without the batch, which `is_shape` inputs never have.
 
-    `varies`: its size decides which requests may share a batch; of an `is_shape` input the values do too.
+    `varies`: its size decides which requests may share a batch; of an `is_shape` input the values do too, and of an
+    `is_ragged` one nothing does.
     """
 
     name: str
@@ -59,6 +60,7 @@ class _Input:
     varies: bool
     fixed: bool
     is_shape: bool
+    is_ragged: bool
 
     @classmethod
     def of(cls, declared: ModelInput) -> "_Input":
@@ -72,6 +74,7 @@ class _Input:
             varies=-1 in dims and not declared.allow_ragged_batch,
             fixed=-1 not in dims,
             is_shape=declared.is_shape_tensor,
+            is_ragged=declared.allow_ragged_batch,
         )
 
     def fits(self, shape: tuple[int, ...]) -> bool:
@@ -132,6 +135,8 @@ class Admission:
     def _part(self, rule: _Input, tensor: Tensor) -> tuple[str, tuple[int, ...], bytes | None]:
         if rule.is_shape:
             return (rule.name, tensor.shape, bytes(tensor.data))
+        if rule.is_ragged:
+            return (rule.name, (), None)
         return (rule.name, tensor.shape[1:] if self._most else tensor.shape, None)
 
     def reshape(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:

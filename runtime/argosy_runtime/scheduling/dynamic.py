@@ -2,16 +2,16 @@
 
 `delay` is max_queue_delay_microseconds, `preferred` the preferred batch sizes (the maximum where none is given):
 
-1. A batch takes queued requests in queue order while their keys are equal and their sizes fit into the largest
-   preferred size. One request that is larger goes alone.
-2. It goes at once when it reaches that size, or when the next queued cannot join it. Copies for a shadow, which come
-   last, share batches with copies alone, and no batch of requests goes sooner for them.
-3. It goes with the largest preferred size it holds, where it holds one.
-4. Otherwise it goes when its oldest queued has waited for `delay`, with all it has.
+1. A batch takes queued requests in queue order while their keys are equal, their sizes fit into the largest preferred
+   size, and the model's own strategy, where it has one, includes them. One request that is larger goes alone.
+2. Where it holds a preferred size it goes at once, with the largest one it holds.
+3. Where it holds none it goes at once, with all it has, if the next queued cannot join it, or if there is no `delay`.
+   Copies for a shadow, which come last, share batches with copies alone, and no batch of requests goes sooner for them.
+4. Once its oldest queued has waited for `delay` it goes with all it has in any case.
 
 It goes to the fastest free instance: of those on GPUs the one that has been free the longest, and to one on the CPU
 only while no GPU's is free. A model without dynamic batching is the same machine with one request to a batch; one with
-dynamic batching but without a batch dimension too, but for its queue's policies.
+dynamic batching but without a batch dimension too. Queue policies hold for all of them.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError
+from argosy_runtime.modelconfig.parameters.queue_policies import queue_policies
 
+from .batching.strategy import BatchStrategy
 from .queue import RequestQueue, timeout_error
 from .queue_policy import SHADOW_LEVEL, UNBOUNDED, QueuePolicies
 from .queued_request import QueuedRequest
@@ -48,7 +50,9 @@ class BatchingRules:
         """Read the rules from a model's configuration."""
         size = max(1, config.max_batch_size)
         if not config.HasField("dynamic_batching"):
-            return cls(max_batch_size=size, merge=False)
+            declared = queue_policies(config)
+            policies = UNBOUNDED if declared is None else QueuePolicies.of(declared)
+            return cls(max_batch_size=size, merge=False, policies=policies)
         batching = config.dynamic_batching
         return cls(
             max_batch_size=size,
@@ -60,11 +64,17 @@ class BatchingRules:
 
 
 class DynamicBatcher(Scheduler):
-    """One queue for all instances of a model version: any of them may run any request."""
+    """One queue for all instances of a model version: any of them may run any request.
 
-    def __init__(self, rules: BatchingRules) -> None:
+    `strategy` decides, after the rules, which requests share a batch; it may be set before the first request. Nothing
+    leaves before `hold` requests wait: a debugging aid, for models that merge requests.
+    """
+
+    def __init__(self, rules: BatchingRules, hold: int = 0) -> None:
         self._shape(rules)
         self._queue = RequestQueue(rules.policies)
+        self.strategy: BatchStrategy | None = None
+        self._hold = hold if rules.merge else 0
 
     def _shape(self, rules: BatchingRules) -> None:
         self._merge = rules.merge
@@ -88,13 +98,20 @@ class DynamicBatcher(Scheduler):
         return self._queue.push(queued)
 
     def cancel(self, queued: QueuedRequest) -> bool:
-        return self._queue.remove(queued)
+        removed = self._queue.remove(queued)
+        if removed and self._hold:
+            self._hold -= 1
+        return removed
 
     def drain(self) -> list[QueuedRequest]:
         return self._queue.take(len(self._queue))
 
     def advance(self, now: int, free: Sequence[int]) -> Decision:
         decision = Decision()
+        if self._hold:
+            if len(self._queue) < self._hold:
+                return decision
+            self._hold = 0
         for queued in self._queue.expire(now):
             decision.refused.append(Refusal(queued, timeout_error(queued)))
         for instance in free:
@@ -114,17 +131,25 @@ class DynamicBatcher(Scheduler):
         """Return how many queued requests form the next batch; 0, and when it goes, where waiting is better."""
         if not self._merge:
             return 1, 0
+        strategy = self.strategy
         size = count = best = oldest = 0
         key = None
-        is_shadow = False
+        is_shadow = is_full = False
         for queued in self._queue.front():
             if count == 0:
                 key, oldest = queued.key, queued.arrived
                 is_shadow = queued.priority == SHADOW_LEVEL
+                if strategy is not None:
+                    strategy.begin(queued)
             elif queued.priority == SHADOW_LEVEL and not is_shadow:
                 break
-            elif queued.key != key or size + queued.size > self._most:
-                return count, 0
+            elif (
+                queued.key != key
+                or size + queued.size > self._most
+                or (strategy is not None and not strategy.include(queued))
+            ):
+                is_full = True
+                break
             count += 1
             size += queued.size
             oldest = min(oldest, queued.arrived)
@@ -132,6 +157,7 @@ class DynamicBatcher(Scheduler):
                 best = count
             if size >= self._most:
                 return count, 0
-        if oldest + self._delay <= now:
-            return count, 0
-        return best, oldest + self._delay
+        goes_at = oldest + self._delay
+        if best and (not self._delay or now < goes_at):
+            return best, 0
+        return (count, 0) if is_full or goes_at <= now else (0, goes_at)

@@ -4,9 +4,16 @@ Tensors live in scopes. A step that answers once writes into the scope it was ca
 number of times, and each answer opens a scope of its own below, in which the steps behind it run again; they see the
 scopes above. Which step is ready is known by counting: each scope has, by step, how many tensors it still waits for.
 The ensemble answers once for each scope at the depth of its deepest output.
+
+A tensor may be left out: an optional input of the ensemble, or an output that a step's model did not return. It then
+counts as written. Steps run without it, and refuse that if they require it, and the ensemble's response lacks it.
 """
 
-from argosy_runtime.errors import ServingError, internal
+from typing import Final
+
+import numpy as np
+
+from argosy_runtime.errors import ServingError, invalid
 from argosy_runtime.messages import (
     InferRequest,
     InferResponse,
@@ -17,6 +24,9 @@ from argosy_runtime.messages import (
 from argosy_runtime.tensors import Data
 
 from .ensemble_steps import NO_STREAM, EnsembleSteps, Step
+
+LEFT_OUT: Final = Tensor("", "BOOL", np.empty(0, np.bool_))
+"""Stands for a tensor that was left out. Compared by identity."""
 
 
 class Scope:
@@ -97,8 +107,7 @@ class EnsembleRun:
                 self._write(root, slot, inputs[name], progress)
         for slot in steps.inputs:
             if root.values[slot] is None:
-                for step in self._requested.may_lack[slot]:
-                    self._one_less(root, step, progress)
+                self._write(root, slot, LEFT_OUT, progress)
         for step in self._requested.needing_nothing:
             self._call(root, step, progress)
         self._settle(progress)
@@ -110,14 +119,14 @@ class EnsembleRun:
         if self.done:
             return progress
         if response.error is not None:
-            return self._fail(response.error)
+            self._fail(progress, response.error)
+            return progress
         if response.final:
             self._open -= 1
             call.scope.open -= 1
         outputs = response.outputs
-        says_something = bool(outputs) or not call.step.decoupled
-        if says_something and not self._receive_outputs(call, outputs, response.repeated, progress):
-            return self._fail(self._unwritten(call.step, self._requested.lacks(call.step, outputs)))
+        if outputs or not call.step.decoupled:
+            self._receive_outputs(call, outputs, response.repeated, progress)
         if response.final:
             self._forget(call.scope)
         self._settle(progress)
@@ -125,8 +134,8 @@ class EnsembleRun:
 
     def _receive_outputs(
         self, call: StepCall, outputs: list[Tensor], repeated: frozenset[str], progress: Progress
-    ) -> bool:
-        """Write an answer's tensors to its scope. Return False where an output is missing that the request needs."""
+    ) -> None:
+        """Write an answer's tensors to its scope, and the outputs that it leaves out."""
         step, scope = call.step, call.scope
         if step.decoupled:
             scope = self._below(scope, step)
@@ -138,9 +147,11 @@ class EnsembleRun:
             count += 1
             current = _unchanged(call, tensor, tensor.name in repeated) if step.decoupled else tensor
             self._write(scope, slot, current, progress)
+        if count < len(step.outputs):
+            for slot in step.outputs.values():
+                self._write(scope, slot, LEFT_OUT, progress)
         if step.decoupled:
             self._forget(scope)
-        return count == len(step.outputs) or self._requested.lacks(step, outputs) is None
 
     def _below(self, scope: Scope, step: Step) -> Scope:
         """Return a scope for one answer of a decoupled step; it begins with the tensors above."""
@@ -192,7 +203,7 @@ class EnsembleRun:
         key: list[object] = [own.template, step.index]
         for name, slot in step.inputs:
             tensor = values[slot]
-            if tensor is None:
+            if tensor is None or tensor is LEFT_OUT:
                 continue
             data = tensor.raw
             if data is None:
@@ -210,7 +221,7 @@ class EnsembleRun:
         inputs: dict[str, Tensor] = {}
         for name, slot in step.inputs:
             tensor = values[slot]
-            if tensor is not None:
+            if tensor is not None and tensor is not LEFT_OUT:
                 inputs[name] = tensor.renamed(name)
         own = self._request
         return InferRequest(
@@ -237,7 +248,9 @@ class EnsembleRun:
         response = self._response_from_template(tensors)
         if response is None:
             names = self._requested.names
-            response = InferResponse(outputs=[tensors[i].renamed(names[i]) for i in range(len(names))])
+            response = InferResponse(
+                outputs=[tensors[i].renamed(names[i]) for i in range(len(names)) if tensors[i] is not LEFT_OUT]
+            )
         if self._requested.stream == NO_STREAM:
             self.done = True
         else:
@@ -246,7 +259,7 @@ class EnsembleRun:
         progress.responses.append(response)
 
     def _response_from_template(self, tensors: list[Tensor]) -> InferResponse | None:
-        """Return a response made of a template; None where a tensor is not encoded yet."""
+        """Return a response made of a template; None where a tensor is not encoded yet, or was left out."""
         raw: list[Data] = []
         key: list[object] = [self._requested.names]
         for tensor in tensors:
@@ -290,20 +303,15 @@ class EnsembleRun:
         elif self._requested.stream != NO_STREAM:
             progress.responses.append(InferResponse())
         else:
-            error = internal(f"in ensemble '{self._steps.name}', not all outputs were produced")
-            progress.responses.append(InferResponse(error=error))
+            text = "unexpected deadlock, at least one output is not set while no more ensemble steps can be made"
+            self._fail(progress, invalid(self._request.log_prefix + text))
 
-    def _fail(self, error: ServingError) -> Progress:
+    def _fail(self, progress: Progress, error: ServingError) -> None:
+        """End the request with an error, which names the ensemble."""
         self.done = True
-        progress = Progress()
-        progress.responses.append(InferResponse(error=error))
-        return progress
-
-    def _unwritten(self, step: Step, missing: str | None) -> ServingError:
-        return internal(
-            f"in ensemble '{self._steps.name}', the step of model '{step.model}' answered without its output "
-            f"'{missing}'"
-        )
+        text = f"in ensemble '{self._steps.name}', {error.message}"
+        own = ServingError(error.kind, text, error.reason, error.device_error, error.instance_lost)
+        progress.responses.append(InferResponse(error=own))
 
 
 def _unchanged(call: StepCall, tensor: Tensor, repeated: bool) -> Tensor:

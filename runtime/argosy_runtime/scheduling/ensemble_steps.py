@@ -10,7 +10,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import invalid
 from argosy_runtime.fifo_cache import FifoCache
-from argosy_runtime.messages import RequestTemplate, ResponseTemplate, Tensor
+from argosy_runtime.messages import RequestTemplate, ResponseTemplate
 from argosy_runtime.modelconfig.ensembles.graph import EnsembleGraph, EnsembleStep, Lineage
 
 TemplateKey = tuple[object, ...]
@@ -68,18 +68,15 @@ class Step:
 class RequestedOutputs:
     """The outputs of a request, by name and number, and the steps that produce them.
 
-    `flags` has all tensors, True for those outputs; `needed` those and the inputs of the steps. `readers` are the
-    steps that wait for a tensor, by its number; `may_lack` those that run without it where the request does not
-    have it. `stream` is the decoupled step at whose pace the ensemble answers, NO_STREAM for once.
+    `flags` has all tensors, True for those outputs. `readers` are the steps that wait for a tensor, by its number.
+    `stream` is the decoupled step at whose pace the ensemble answers, NO_STREAM for once.
     """
 
     __slots__ = (
         "_at_depth",
         "count",
         "flags",
-        "may_lack",
         "names",
-        "needed",
         "needing_nothing",
         "readers",
         "slots",
@@ -93,10 +90,7 @@ class RequestedOutputs:
         self.count = len(among)
         self.flags = [slot in among for slot in range(len(graph.slots))]
         steps = graph.needed_steps(among)
-        indexes = {step.index for step in steps}
         self.readers = [[step for step in steps if step.reads(slot)] for slot in range(len(graph.slots))]
-        self.may_lack = [[step for step in lacking if step.index in indexes] for lacking in graph.may_lack]
-        self.needed = [self.flags[slot] or bool(readers) for slot, readers in enumerate(self.readers)]
         self.needing_nothing = [step for step in steps if not step.needs]
         self.stream = graph.stream_of(among)
         self._at_depth = {
@@ -107,18 +101,11 @@ class RequestedOutputs:
         """Return the number of steps that a decoupled step drives."""
         return self._at_depth[stream]
 
-    def lacks(self, step: Step, outputs: list[Tensor]) -> str | None:
-        """Return a needed output of a step that its answer does not have; None where it has them all."""
-        got = {tensor.name for tensor in outputs}
-        missing = [name for name, slot in step.outputs.items() if self.needed[slot] and name not in got]
-        return missing[0] if missing else None
-
 
 class EnsembleSteps:
     """The compiled graph, and caches of its requests.
 
-    `may_lack` are the steps, by tensor, that run without it where the request does not have it. The templates are
-    of steps' requests and of the ensemble's responses, by all that decides them.
+    The templates are of steps' requests and of the ensemble's responses, by all that decides them.
     """
 
     def __init__(
@@ -126,13 +113,11 @@ class EnsembleSteps:
         graph: EnsembleGraph,
         slots: dict[str, int],
         steps: list[Step],
-        may_lack: list[list[Step]],
     ) -> None:
         self.name = graph.name
         self.slots = slots
         self.inputs = [slots[name] for name in graph.inputs]
         self.steps = steps
-        self.may_lack = may_lack
         self.needs = [step.needs for step in steps]
         self._outputs = graph.outputs
         self._requested = FifoCache[TemplateKey, RequestedOutputs](_TEMPLATES)
@@ -169,7 +154,7 @@ class EnsembleSteps:
             )
             for step in graph.steps
         ]
-        return cls(graph, slots, steps, _may_lack(steps, models, slots))
+        return cls(graph, slots, steps)
 
     def needed_steps(self, slots: set[int]) -> list[Step]:
         """Return the steps that produce these tensors, directly or through others, as Triton prunes."""
@@ -209,18 +194,6 @@ def _numbered(graph: EnsembleGraph) -> dict[str, int]:
     names = [*graph.inputs, *graph.outputs]
     names += [name for step in graph.steps for name in (*step.inputs.values(), *step.outputs.values())]
     return {name: slot for slot, name in enumerate(dict.fromkeys(names))}
-
-
-def _may_lack(steps: list[Step], models: list[ModelConfig], slots: dict[str, int]) -> list[list[Step]]:
-    """Return the steps, by tensor, whose inputs that read it are all optional, where no step writes it."""
-    written = {slot for step in steps for slot in step.outputs.values()}
-    may_lack: list[list[Step]] = [[] for _ in slots]
-    for step in steps:
-        optional = {spec.name for spec in models[step.index].input if spec.optional}
-        needed = {slot for name, slot in step.inputs if name not in optional}
-        for slot in {slot for _, slot in step.inputs} - needed - written:
-            may_lack[slot].append(step)
-    return may_lack
 
 
 def _device_outputs(step: EnsembleStep, graph: EnsembleGraph, devices: frozenset[int]) -> frozenset[str]:

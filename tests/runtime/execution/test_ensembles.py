@@ -160,7 +160,7 @@ def test_an_error_of_a_step_is_the_answer_and_its_siblings_are_reported():
     bench = Bench(FORK)
     bench.ask()
     bench.steps[0].answer(error=internal("no"))
-    assert bench.client.error == "no"
+    assert bench.client.error == "in ensemble 'e', no"
     assert bench.steps[1].calls == ["cancel"]
     assert bench.statistics.failures[FailureReason.BACKEND] == 1
 

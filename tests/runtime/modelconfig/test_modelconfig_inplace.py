@@ -26,6 +26,7 @@ def config(text: str = "", base: str = BASE) -> ModelConfig:
         "instance_group [ { count: 5 kind: KIND_CPU } ]",
         "dynamic_batching { max_queue_delay_microseconds: 100 }",
         "version_policy { all { } }",
+        "parameters { key: 'queue_policies' value { string_value: '{}' } }",
     ],
 )
 def test_what_changes_inplace(text):

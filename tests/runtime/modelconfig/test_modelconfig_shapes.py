@@ -48,6 +48,13 @@ def test_variable_dimensions_take_any_size_but_must_be_set() -> None:
     )
 
 
+def test_a_shape_tensor_has_no_rows_though_the_message_says_so() -> None:
+    assert shapes.check_input_shape("I", "m", [2], 8, [2], has_rows=False) is None
+    reported = shapes.check_input_shape("I", "m", [2], 8, [3], has_rows=False)
+    assert reported is not None
+    assert reported.startswith("unexpected shape for input 'I' for model 'm'. Expected [-1,2], got [3]. " + NOTE)
+
+
 def test_a_missing_batch_dimension() -> None:
     assert shapes.check_input_shape("I", "m", [1], 8, []) == (
         "input 'I' has no shape but model requires batch dimension for 'm'"
@@ -94,7 +101,7 @@ CASES = {
     "too many": (
         {"C": ("FP32", [1, 2])},
         (
-            "expected 2 inputs but got 3 inputs for model 'm'. Got input(s) ['A','B','C'], but missing required "
+            "expected 2 inputs but got 3 inputs for model 'm'. Got input(s) ['B','C','A'], but missing required "
             "input(s) []. Please provide all required input(s)."
         ),
     ),
@@ -104,7 +111,7 @@ CASES = {
     ),
     "batches differ": (
         {"B": ("BYTES", [2, 7])},
-        "input 'B' batch size does not match other inputs for 'm'",
+        "input 'A' batch size does not match other inputs for 'm'",
     ),
     "batch too large": (
         {"A": ("FP32", [5, 2]), "B": ("BYTES", [5, 7])},

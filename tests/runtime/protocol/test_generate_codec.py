@@ -42,6 +42,32 @@ def test_keys_become_tensors_or_parameters() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('{"one": 1, "one": 1}', "[request id: <id_unknown>] input 'one' already exists in request"),
+        ('{"id": "i", "text": "a", "text": "b"}', "[request id: i] input 'text' already exists in request"),
+        (
+            '{"parameters": {"one": 1, "one": 2}}',
+            "Converting keyword: 'parameters': [request id: <id_unknown>] input 'one' already exists in request",
+        ),
+        (
+            '{"one": 1, "parameters": {"one": 2}}',
+            "Converting keyword: 'parameters': [request id: <id_unknown>] input 'one' already exists in request",
+        ),
+    ],
+)
+def test_an_input_that_is_there_twice_is_refused(body: str, message: str) -> None:
+    with pytest.raises(ServingError) as caught:
+        generate.decode(body.encode(), "m", "", MODEL)
+    assert caught.value.message == message
+
+
+def test_a_text_that_contains_a_key_is_not_that_key() -> None:
+    body = b'{"text": "one", "one": 1, "name": "say \\"one\\"", "text2": "one"}'
+    assert list(generate.decode(body, "m", "", MODEL).inputs) == ["text", "one"]
+
+
 def test_null_is_as_good_as_left_out() -> None:
     nothing = {"id": None, "stop": None, "one": None, "outputs": None}
     request = decode({"text": "a", **nothing, "parameters": {"seed": None, "top_k": 1}})

@@ -50,7 +50,7 @@ def test_good_requests_give_their_batch_size():
         ),
         (request(A=A.astype(np.float64), B=B), r"input 'A' data-type is 'FP64', but model 'm' expects 'FP32'"),
         (request(A=A, B=B[:, :1]), r"unexpected shape for input 'B' for model 'm'. Expected \[-1,2,2\], got \[3,1,2\]"),
-        (request(A=A, B=B[:2]), r"input 'B' batch size does not match other inputs for 'm'"),
+        (request(A=A, B=B[:2]), r"input 'A' batch size does not match other inputs for 'm'"),
         (request(A=np.zeros((5, 1), np.float32), B=np.zeros((5, 2, 2), np.int32)), r"batch-size must be <= 4 for 'm'"),
         (request(A=A[:0], B=B[:0]), r"batch-size must be >= 1 for 'm'"),
     ],
@@ -95,6 +95,18 @@ def test_the_batch_key_holds_what_varies():
     assert Admission(fixed).batch_key(request(B=B)) is None
 
 
+def test_ragged_inputs_share_a_batch_whatever_their_shapes_and_optional_ones_if_they_are_there():
+    made = config()
+    made.input[0].allow_ragged_batch = True
+    made.input[2].allow_ragged_batch = True
+    made.input[2].dims[:] = [-1]
+    admission = Admission(made)
+    short, long = request(A=A[:, :1], B=B), request(A=A, B=B)
+    assert admission.batch_key(short) == admission.batch_key(long)
+    narrow, wide = request(A=A, B=B, C=C), request(A=A, B=B, C=np.zeros((3, 2), bool))
+    assert admission.batch_key(narrow) == admission.batch_key(wide) != admission.batch_key(long)
+
+
 def test_reshape_is_what_the_model_sees():
     inputs = Admission(config()).reshape(request(A=A, B=B).inputs)
     assert inputs["B"].shape == (3, 4)
@@ -116,7 +128,7 @@ def test_a_shape_tensor_has_no_batch_and_its_values_decide_who_shares_one():
     assert admitted[0].key == admitted[1].key
     assert admitted[0].key != admitted[2].key
     with pytest.raises(
-        ServingError, match=r"unexpected shape for input 'S' for model 'm'. Expected \[2\], got \[3,2\]"
+        ServingError, match=r"unexpected shape for input 'S' for model 'm'. Expected \[-1,2\], got \[3,2\]. NOTE"
     ):
         admission.admit(request(A=A, S=np.zeros((3, 2), np.int32)))
 

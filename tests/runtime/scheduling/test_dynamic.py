@@ -24,8 +24,8 @@ def queued(arrived: int = 0, size: int = 1, key=None, priority: int = 0, timeout
 class Bench:
     """A scheduler and its free instances."""
 
-    def __init__(self, instances: int, rules: BatchingRules) -> None:
-        self.scheduler = DynamicBatcher(rules)
+    def __init__(self, instances: int, rules: BatchingRules, hold: int = 0) -> None:
+        self.scheduler = DynamicBatcher(rules, hold)
         self.free = list(range(instances))
 
     def submit(self, queued: QueuedRequest) -> ServingError | None:
@@ -102,6 +102,55 @@ def test_a_preferred_size_goes_at_once_and_the_rest_waits():
     assert ran(step) == [waiting[:2]]
     assert scheduler.pending == 1
     assert step.wake_at == 100 * US
+
+
+@pytest.mark.parametrize(
+    ("sizes", "preferred", "batches"),
+    [
+        ([1] * 7, {2, 4}, [4, 2, 1]),
+        ([1] * 3, {4}, [3]),
+        ([1] * 6, {4}, [4, 2]),
+        ([3, 2, 1], {4}, [3, 3]),
+        ([2, 1, 2], {2, 4}, [2, 3]),
+        ([6, 1], {4}, [6, 1]),
+        ([1, 3, 1], {1}, [1, 3, 1]),
+    ],
+)
+def test_without_a_delay_the_largest_preferred_size_that_waits_goes_first(sizes, preferred, batches):
+    scheduler = batcher(len(sizes), preferred=frozenset(preferred))
+    submit(scheduler, *[queued(size=size) for size in sizes])
+    assert [sum(one.size for one in batch) for batch in ran(scheduler.advance(0))] == batches
+
+
+def test_a_preferred_size_goes_before_a_different_shape_closes_the_batch():
+    scheduler = batcher(3, preferred=frozenset({2}))
+    small = [queued(key=(("X", (1,), None),)) for _ in range(2)]
+    wide = queued(key=(("X", (2,), None),))
+    submit(scheduler, *small, wide)
+    assert ran(scheduler.advance(0)) == [small, [wide]]
+
+
+def test_nothing_leaves_while_the_scheduler_is_held():
+    scheduler = Bench(2, BatchingRules(max_batch_size=8, policies=policy(timeout_ns=10)), hold=3)
+    gone, *waiting = [queued() for _ in range(3)]
+    submit(scheduler, gone, waiting[0])
+    step = scheduler.advance(50)
+    assert (ran(step), refused(step), step.wake_at) == ([], [], None), "no timeout strikes either"
+    assert scheduler.cancel(gone)
+    assert ran(scheduler.advance(50)) == []
+    last = queued(arrived=50)
+    submit(scheduler, last)
+    step = scheduler.advance(55)
+    assert (ran(step), refused(step)) == ([[last]], [waiting[0]]), "a cancelled one counts as well"
+    submit(scheduler, waiting[1])
+    assert refused(scheduler.advance(60)) == [waiting[1]], "it is held once"
+
+
+def test_a_model_that_does_not_merge_is_not_held():
+    scheduler = Bench(1, BatchingRules(merge=False), hold=3)
+    waiting = queued()
+    submit(scheduler, waiting)
+    assert ran(scheduler.advance(0)) == [[waiting]]
 
 
 def test_a_different_shape_closes_the_batch():
@@ -200,6 +249,25 @@ def test_rules_from_a_configuration():
     assert (rules.max_batch_size, rules.delay_ns, rules.target, rules.merge) == (16, 7_000, 8, True)
     assert rules.policies.default == QueuePolicy(max_size=3, delay_on_timeout=True)
     assert not BatchingRules.of(ModelConfig(max_batch_size=16)).merge
+
+
+def test_queue_policies_without_dynamic_batching():
+    config = ModelConfig(name="m", max_batch_size=8)
+    config.parameters["queue_policies"].string_value = (
+        '{"priority_levels": 2, "default_priority_level": 2, '
+        '"default_queue_policy": {"max_queue_size": 2, "default_timeout_microseconds": 50}, '
+        '"priority_queue_policy": {"1": {"max_queue_size": 1}}}'
+    )
+    rules = BatchingRules.of(config)
+    assert not rules.merge
+    scheduler = Bench(0, rules)
+    overdue, low, high = queued(), queued(arrived=20 * US), queued(arrived=30 * US, priority=1)
+    submit(scheduler, overdue, low, high)
+    assert scheduler.submit(queued()) is not None
+    assert scheduler.submit(queued(priority=1)) is not None
+    assert refused(scheduler.advance(50 * US)) == [overdue]
+    scheduler.free = [1, 2]
+    assert ran(scheduler.advance(60 * US)) == [[high], [low]]
 
 
 def test_a_model_without_a_batch_dimension_keeps_its_queue_policies():
@@ -330,3 +398,43 @@ def test_a_timeout_that_has_begun_goes_on():
     submit(scheduler, overdue)
     scheduler.scheduler.follow(BatchingRules(max_batch_size=8, delay_ns=1_000 * US))
     assert refused(scheduler.advance(50)) == [overdue]
+
+
+@given(
+    waiting=st.lists(st.tuples(st.integers(1, 5), st.sampled_from("ab"), st.integers(0, 20)), min_size=1, max_size=12),
+    preferred=st.frozensets(st.integers(1, 8), max_size=3),
+    delay=st.sampled_from([0, 10, 30]),
+)
+def test_batches_are_those_of_a_simple_model(waiting, preferred, delay):
+    scheduler = batcher(len(waiting), preferred=preferred, delay_ns=delay)
+    requests = [queued(at, size, key=((key, (), None),)) for size, key, at in waiting]
+    submit(scheduler, *requests)
+    now = 20
+    step = scheduler.advance(now)
+    expected = list(simple_batches(requests, preferred or {8}, delay, now))
+    assert ran(step) == expected
+    assert (step.wake_at is None) == (sum(map(len, expected)) == len(requests))
+
+
+def simple_batches(waiting: list[QueuedRequest], preferred: set[int], delay: int, now: int):
+    """Yield the batches that go now, by looking at every beginning of the queue."""
+    while waiting:
+        most = max(preferred)
+        starts = [waiting[:count] for count in range(1, len(waiting) + 1)]
+        allowed = [
+            start
+            for start in starts
+            if len({one.key for one in start}) == 1 and (len(start) == 1 or sum(one.size for one in start) <= most)
+        ]
+        longest = allowed[-1]
+        overdue = delay and any(one.arrived + delay <= now for one in longest)
+        favoured = [start for start in allowed if sum(one.size for one in start) in preferred]
+        closed = longest != waiting or sum(one.size for one in longest) >= most
+        if favoured and not overdue:
+            batch = favoured[-1]
+        elif closed or overdue or not delay:
+            batch = longest
+        else:
+            return
+        yield batch
+        waiting = waiting[len(batch) :]

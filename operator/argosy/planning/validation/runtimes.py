@@ -57,7 +57,7 @@ _INSTEAD = {
 }
 
 _UNSUPPORTED = Reason.UNSUPPORTED_FORMAT
-_REFUSED_CONFIG = frozenset({"batch_input", "batch_output", "model_repository_agents", "response_cache"})
+_REFUSED_CONFIG = frozenset({"model_repository_agents", "response_cache"})
 """What of `spec.config` the bundled server refuses: `argosy_runtime.repository.unsupported`."""
 
 _ENGINELESS = (
@@ -103,10 +103,6 @@ def _makes_checkpoint(model: InferenceModel) -> bool:
 def _not_loaded(model: InferenceModel) -> Iterator[Fault]:
     """Yield the settings that the bundled server refuses to load a model with."""
     out = "use a pool with runtime.name triton, or leave it out"
-    for index, tensor in enumerate(model.spec.inputs):
-        if tensor.allow_ragged_batch:
-            path = ("spec", "inputs", index, "allowRaggedBatch")
-            yield Fault(f"the bundled server has no ragged batches: {out}", path, _UNSUPPORTED)
     for field in sorted(_REFUSED_CONFIG & model.spec.config.keys()):
         if model.spec.config[field] not in ([], {}, {"enable": False}):
             yield Fault(f"the bundled server loads no model with it: {out}", ("spec", "config", field), _UNSUPPORTED)

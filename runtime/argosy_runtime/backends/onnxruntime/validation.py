@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
 
+from argosy_runtime.backends.batch_io import batch_input_names
 from argosy_runtime.backends.devices.gpus import GPU_DEVICE_IDS, named_gpus
 from argosy_runtime.errors import internal, invalid
 from argosy_runtime.modelconfig import datatypes
-from argosy_runtime.modelconfig.shapes import full_shape, shape_text
+from argosy_runtime.modelconfig.shapes import WILDCARD, full_shape, shape_text
 
 from .signature import Signature, TensorInfo
 
@@ -22,18 +23,20 @@ def check(config: ModelConfig, signature: Signature) -> None:
                 f"unable to load model '{config.name}', optional input '{entry.name}' "
                 "is not supported for models that support batching"
             )
-        if entry.allow_ragged_batch:
-            raise internal(
-                f"unable to load model '{config.name}', input '{entry.name}' asks for ragged batches, "
-                "which this backend does not join; pad the input, or set max_batch_size to 0"
-            )
         info = _info(entry.name, inputs, "input")
         _check_datatype(config, entry, info, "input")
-        _check_shape(config, entry, info, exact=False)
+        if entry.allow_ragged_batch:
+            _check_ragged(config, entry, info)
+        else:
+            _check_shape(config, entry, info, exact=False)
+    scattered = {name for batch_output in config.batch_output for name in batch_output.target_name}
     for output in config.output:
         info = _info(output.name, signature.outputs, "output")
         _check_datatype(config, output, info, "output")
-        _check_shape(config, output, info, exact=True)
+        if output.name not in scattered:
+            _check_shape(config, output, info, exact=True)
+    for name in batch_input_names(config):
+        _info(name, inputs, "input")
 
 
 def check_devices(config: ModelConfig, kind: str) -> None:
@@ -86,6 +89,14 @@ def _check_datatype(config: ModelConfig, entry: ModelInput | ModelOutput, info: 
             f"unable to load model '{config.name}', configuration expects datatype {name} for {side} "
             f"'{entry.name}', model provides {f'TYPE_{info.datatype}' if info.datatype else info.onnx_type}"
         )
+
+
+def _check_ragged(config: ModelConfig, entry: ModelInput, info: TensorInfo) -> None:
+    about = f"unable to load model '{config.name}', configuration expects model provides input with shape [-1]"
+    if entry.optional:
+        raise invalid(f"{about} for ragged input '{entry.name}', which is not supported for optional input")
+    if info.shape != (WILDCARD,):
+        raise invalid(f"{about}  for ragged input '{entry.name}', model provides {shape_text(info.shape)}")
 
 
 def _check_shape(config: ModelConfig, entry: ModelInput | ModelOutput, info: TensorInfo, *, exact: bool) -> None:

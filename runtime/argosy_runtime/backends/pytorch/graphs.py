@@ -12,6 +12,7 @@ from typing import Any, Final
 import torch
 from torch.utils import _pytree as pytree
 
+from argosy_runtime.backends.batch_io import ragged_input_names
 from argosy_runtime.backends.contract import Host, InstanceSpec
 
 from .buckets import Bucket, buckets
@@ -128,12 +129,13 @@ def with_graphs(spec: InstanceSpec, call: Call, device: torch.device, host: Host
     """Return `call` through CUDA graphs where the configuration requests them. Raises ServingError."""
     if not spec.config.optimization.cuda.graphs:
         return call
-    specified = buckets(spec.config)
+    ragged = bool(ragged_input_names(spec.config) or spec.config.batch_input)
+    specified = [] if ragged else buckets(spec.config)
     if specified and device.type == "cuda" and spec.kind == "KIND_GPU":
         return Graphs(call, specified, spec.config.max_batch_size > 0, CudaCapture(), host, spec.name)
-    reason = (
-        "it is not on a GPU of its own" if specified else "its inputs' shapes vary; give each that counts a graph_spec"
-    )
+    reason = "its inputs' shapes vary; give each that counts a graph_spec"
+    if specified or ragged:
+        reason = "its batches are ragged" if ragged else "it is not on a GPU of its own"
     host.log("warning", f"model instance '{spec.name}' has no CUDA graphs: {reason}")
     return call
 

@@ -18,6 +18,7 @@ from torch.export.passes import move_to_device_pass
 from torch.utils import _pytree as pytree
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime.backends.batch_io import input_names
 from argosy_runtime.backends.contract import InstanceSpec
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import ServingError, internal, invalid, unavailable
@@ -122,7 +123,7 @@ def _from_torchscript(config: ModelConfig, path: Path, device: torch.device | No
 
 def _positional(config: ModelConfig, names: Sequence[str], module: Callable[..., Any]) -> Callable[..., Any]:
     """Call by forward's argument names where all inputs have one, else by `<name>__<index>` or by order."""
-    configured = [entry.name for entry in config.input]
+    configured = input_names(config)
     if set(configured) <= set(names):
         return lambda inputs: module(**inputs)
     positions = naming.indexed(configured) or {name: position for position, name in enumerate(configured)}
@@ -168,7 +169,7 @@ def _structured(
     config: ModelConfig, spec: pytree.TreeSpec, leaves: Sequence[naming.Leaf], module: Callable[..., Any]
 ) -> Callable[[Mapping[str, Any]], Any]:
     """Return a call of a model whose (args, kwargs) have a fixed structure."""
-    configured = [entry.name for entry in config.input]
+    configured = input_names(config)
     positions = naming.positions(config.name, "input", configured, leaves)
     if len(positions) != len(leaves):
         raise invalid(
@@ -194,7 +195,7 @@ def _from_source(config: ModelConfig, path: Path, device: torch.device | None) -
     module.eval()
     parameters = Parameters(config)
     run = torch.compile(module, **_compile_options(config, parameters)) if COMPILE in parameters else module
-    order = [entry.name for entry in config.input]
+    order = input_names(config)
     positions = naming.indexed(order)
     if positions is not None:
         order = sorted(positions, key=positions.__getitem__)

@@ -1,10 +1,11 @@
 """Autofill of a configuration from an engine, as in Triton."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import TypeAlias
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
 
+from argosy_runtime.backends.batch_io import batch_input_names, ragged_input_names, scattered_output_names
 from argosy_runtime.errors import internal, invalid
 from argosy_runtime.modelconfig import config_type
 
@@ -34,7 +35,9 @@ def completed(config: ModelConfig, signature: Signature, used: Sequence[Profile]
     """
     result = ModelConfig()
     result.CopyFrom(config)
-    largest = _largest_batch(used)
+    largest = _largest_batch(used, ragged_input_names(config) | set(batch_input_names(config)))
+    if not largest and ragged_input_names(config):
+        largest = config.max_batch_size
     hint = _batches(config, signature)
     if hint and not largest:
         raise internal(
@@ -56,13 +59,15 @@ def completed(config: ModelConfig, signature: Signature, used: Sequence[Profile]
     return result
 
 
-def _largest_batch(used: Sequence[Profile]) -> int:
-    """Return the largest batch that some profile takes: of each profile, the smallest limit of its inputs."""
-    return max((min(_largest_by_input(profile), default=0) for profile in used), default=0)
+def _largest_batch(used: Sequence[Profile], without_rows: Set[str]) -> int:
+    """Return the largest batch that some profile takes: of each profile, the smallest limit of its inputs with rows."""
+    return max((min(_largest_by_input(profile, without_rows), default=0) for profile in used), default=0)
 
 
-def _largest_by_input(profile: Profile) -> Iterable[int]:
+def _largest_by_input(profile: Profile, without_rows: Set[str]) -> Iterable[int]:
     for name, allowed in profile.shapes.items():
+        if name in without_rows:
+            continue
         most = profile.values[name].most if name in profile.values else allowed.most
         yield most[0] if most else 0
 
@@ -72,11 +77,12 @@ def _batches(config: ModelConfig, signature: Signature) -> bool | None:
 
     Raises ServingError where they contradict each other.
     """
+    ragged = ragged_input_names(config) | scattered_output_names(config)
     hints = [
         _leaves_out_batch(entry, infos[entry.name])
         for entries, infos in ((config.input, signature.inputs), (config.output, signature.outputs))
         for entry in entries
-        if entry.name in infos and _dims(entry)
+        if entry.name in infos and entry.name not in ragged and _dims(entry)
     ]
     if True in hints and False in hints:
         raise internal(

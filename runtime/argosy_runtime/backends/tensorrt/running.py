@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime.backends.batch_io import batch_input_names, ragged_input_names
 from argosy_runtime.backends.batching import Output
 from argosy_runtime.backends.contract import Host
 from argosy_runtime.backends.devices.batch import DeviceBatch, DeviceInput
@@ -61,6 +62,7 @@ class PlanFramework:
         host: Host,
     ) -> None:
         self._batched = config.max_batch_size > 0
+        self._without_rows = ragged_input_names(config) | set(batch_input_names(config))
         self._instance = instance
         self._signature = signature
         self._contexts = contexts
@@ -97,9 +99,9 @@ class PlanFramework:
         """Return the batch's size, 1 where the model does not batch."""
         if not self._batched:
             return 1
-        plain = next((value for value in inputs.values() if isinstance(value, DeviceInput)), None)
-        if plain is not None:
-            return plain.shape[0] if plain.shape else 1
+        for name, value in inputs.items():
+            if isinstance(value, DeviceInput) and name not in self._without_rows:
+                return value.shape[0] if value.shape else 1
         return max((value.requests for value in inputs.values() if isinstance(value, _ShapeValues)), default=1)
 
     def _binding(self, name: str, value: DeviceInput | _ShapeValues, total: int) -> InputBinding:

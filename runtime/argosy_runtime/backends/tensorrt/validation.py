@@ -5,7 +5,8 @@ from typing import TypeAlias
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
 
-from argosy_runtime.errors import internal, invalid
+from argosy_runtime.backends.batch_io import batch_input_names, scattered_output_names
+from argosy_runtime.errors import internal, invalid, not_found
 from argosy_runtime.modelconfig import datatypes
 from argosy_runtime.modelconfig.shapes import compatible, full_shape, shape_text
 
@@ -33,6 +34,9 @@ def check(config: ModelConfig, signature: Signature, used: Sequence[Profile], in
             f"unable to load model '{config.name}', configuration expects {len(config.input)} inputs, model provides "
             f"at most {len(signature.inputs)}"
         )
+    for name in batch_input_names(config):
+        if name not in signature.inputs:
+            raise not_found(f"input '{name}' not found for {instance}")
     for side, entries, infos in (
         ("input", config.input, signature.inputs),
         ("output", config.output, signature.outputs),
@@ -40,6 +44,8 @@ def check(config: ModelConfig, signature: Signature, used: Sequence[Profile], in
         for entry in entries:
             _check_one(config, entry, _info(entry.name, infos, side), side, instance)
         configured = {entry.name for entry in entries}
+        if side == "input":
+            configured.update(batch_input_names(config))
         missing = next((name for name in infos if name not in configured), None)
         if missing is not None:
             raise invalid(f"expected configuration for {side} '{missing}' for {instance}")
@@ -81,7 +87,9 @@ def _check_one(config: ModelConfig, entry: Entry, info: TensorInfo, side: str, i
         )
     if info.is_shape:
         _check_values(config, entry, info)
-    else:
+    elif side == "input" and entry.allow_ragged_batch:
+        _check_ragged(config, entry, info)
+    elif side == "input" or entry.name not in scattered_output_names(config):
         _check_shape(config, entry, info)
 
 
@@ -91,6 +99,14 @@ def _check_values(config: ModelConfig, entry: Entry, info: TensorInfo) -> None:
         raise invalid(
             f"unable to load model '{config.name}', shape tensor '{entry.name}': the model expects {expected} shape "
             f"values but the model configuration specifies dims {shape_text(entry.dims)}"
+        )
+
+
+def _check_ragged(config: ModelConfig, entry: Entry, info: TensorInfo) -> None:
+    if info.shape != (entry.dims[0],):
+        raise invalid(
+            f"model '{config.name}', tensor '{entry.name}': for the model to support ragged input, the engine shape is"
+            f": {shape_text(info.shape)} while the model config shape is: {shape_text(entry.dims)}"
         )
 
 
@@ -112,9 +128,9 @@ def _check_shape(config: ModelConfig, entry: Entry, info: TensorInfo) -> None:
     )
 
 
-def _check_profiles(config: ModelConfig, entry: Entry, info: TensorInfo, used: Sequence[Profile]) -> None:
+def _check_profiles(config: ModelConfig, entry: ModelInput, info: TensorInfo, used: Sequence[Profile]) -> None:
     """Raise ServingError where a configured size is outside a profile's range."""
-    if info.is_shape:
+    if info.is_shape or entry.allow_ragged_batch:
         return
     dims = list(entry.reshape.shape if entry.HasField("reshape") else entry.dims)
     for profile in used:

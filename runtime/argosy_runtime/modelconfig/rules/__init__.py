@@ -14,7 +14,7 @@ from argosy_runtime.modelconfig.parameters.traffic import check_traffic
 
 from .batch_io import check_batch_io
 from .control_inputs import check_control_inputs
-from .dynamic_batching import check_dynamic_batching
+from .dynamic_batching import check_dynamic_batching, check_queue_policies
 from .ensembles import check_ensemble
 from .instance_groups import check_groups, check_placement, check_rate_limiter
 from .model import (
@@ -38,6 +38,7 @@ _STRUCTURE: tuple[Rule, ...] = (
     check_version_policy,
     check_traffic,
     check_dynamic_batching,
+    check_queue_policies,
     check_sequence_batching,
     check_control_inputs,
     check_ensemble,

@@ -1,10 +1,11 @@
-"""Dynamic batching: preferred sizes, priorities and what preserve_ordering rules out."""
+"""Dynamic batching: preferred sizes, priorities and what preserve_ordering rules out; the queue of other models."""
 
 from collections.abc import Iterator
 
-from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelQueuePolicy
+from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelDynamicBatching, ModelQueuePolicy
 
-from argosy_runtime.modelconfig.errors import Violation
+from argosy_runtime.modelconfig.errors import ConfigError, Violation
+from argosy_runtime.modelconfig.parameters.queue_policies import PARAMETER, queue_policies
 
 _PATH = "dynamic_batching"
 
@@ -13,8 +14,20 @@ def check_dynamic_batching(config: ModelConfig) -> Iterator[Violation]:
     """Yield the violations of `dynamic_batching`, where it is the scheduler."""
     if config.HasField("dynamic_batching"):
         yield from _check_preferred(config)
-        yield from _check_priorities(config)
+        yield from _check_priorities(config.name, config.dynamic_batching, _PATH)
         yield from _check_ordering(config)
+
+
+def check_queue_policies(config: ModelConfig) -> Iterator[Violation]:
+    """Yield the violations of the parameter `queue_policies`."""
+    path = f'parameters["{PARAMETER}"]'
+    try:
+        policies = queue_policies(config)
+    except ConfigError as error:
+        yield Violation(path, str(error))
+        return
+    if policies is not None:
+        yield from _check_priorities(config.name, policies, path)
 
 
 def _check_preferred(config: ModelConfig) -> Iterator[Violation]:
@@ -28,19 +41,18 @@ def _check_preferred(config: ModelConfig) -> Iterator[Violation]:
             yield Violation(path, message)
 
 
-def _check_priorities(config: ModelConfig) -> Iterator[Violation]:
-    batching = config.dynamic_batching
+def _check_priorities(model: str, batching: ModelDynamicBatching, path: str) -> Iterator[Violation]:
     levels = batching.priority_levels
     if levels == 0:
         return
     if not 1 <= batching.default_priority_level <= levels:
-        message = f"default priority level must be in range [1, {levels}] for {config.name}"
-        yield Violation(f"{_PATH}.default_priority_level", message)
+        message = f"default priority level must be in range [1, {levels}] for {model}"
+        yield Violation(f"{path}.default_priority_level", message)
     for level in sorted(batching.priority_queue_policy):
         if not 1 <= level <= levels:
             yield Violation(
-                f"{_PATH}.priority_queue_policy[{level}]",
-                f"priority queue policy must have priority level in range [1, {levels}] for {config.name}",
+                f"{path}.priority_queue_policy[{level}]",
+                f"priority queue policy must have priority level in range [1, {levels}] for {model}",
             )
 
 

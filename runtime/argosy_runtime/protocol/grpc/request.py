@@ -63,6 +63,7 @@ def decode(message: pb.ModelInferRequest) -> tuple[InferRequest, GrpcOptions]:
         request.inputs[name] = Tensor(name, datatype, array)
     if message.outputs:
         _read_outputs(message, request, options)
+    read.check(request.inputs)
     return request, options
 
 

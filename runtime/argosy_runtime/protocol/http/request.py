@@ -103,6 +103,7 @@ def decode_raw(
     read = InputBytes(model_name, prefix)
     if declared.datatype == "BYTES":
         array = read.strings(_RAW_INPUT, shape, [bytes(body)])
+        read.check([_RAW_INPUT])
     else:
         array = read.array(_RAW_INPUT, declared.datatype, shape, body)
     request.inputs[name] = Tensor(name, declared.datatype, array)
@@ -151,6 +152,7 @@ class _Inputs:
             self._request.inputs[tensor.name] = tensor
         if self._offset != len(self._binary):
             raise invalid(f"unexpected additional input data for model '{self._request.model_name}'")
+        self._read.check(self._request.inputs)
 
     def _tensor(self, item: Any) -> Tensor:
         parameters = _check_content(item)

@@ -36,6 +36,28 @@ def loads(text: bytes | memoryview) -> Any:
         raise _malformed(error.msg, error.pos) from None
 
 
+def doubled_keys(text: bytes | memoryview, document: dict[str, Any]) -> frozenset[str]:
+    """Return the keys that `document`, parsed from `text`, or an object in it, has twice. The last value counts.
+
+    Only keys of the document and of its objects' first level are looked for, as they are written without escapes.
+    """
+    raw = bytes(text)
+    keys = set(document).union(*[value for value in document.values() if type(value) is dict])
+    if all(raw.count(b'"%b"' % key.encode("utf-8", "surrogatepass")) < 2 for key in keys):
+        return frozenset()
+    doubled: set[str] = set()
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            names = [name for name, _ in pairs]
+            doubled.update(name for name in members if names.count(name) > 1)
+        return members
+
+    json.loads(raw, object_pairs_hook=collect)
+    return frozenset(doubled)
+
+
 def _loads_with_nan(raw: bytes) -> Any:
     try:
         return json.loads(raw)

@@ -30,6 +30,8 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from . import warmup
 from .adapter_table import NO_ADAPTERS, AdapterTable, LoadedAdapter
+from .batching import delay_hooks
+from .batching.strategies import load_strategy
 from .instances import InstanceFactory, VersionInstances
 from .reshaping import OutputShapes
 from .sleeping import InstanceSleep, UpdateAdapters
@@ -52,6 +54,7 @@ class ServedModel:
         self.labels = prepared.labels
         self.folder = prepared.folder.path
         self._data_folder = partial(prepared.folder.data_folder, version)
+        self._strategy = partial(load_strategy, prepared.config, prepared.folder, version)
         self._most = prepared.config.max_batch_size
         self._timeout = load_timeout(self.config, options)
         environment = options.environment(self.config.backend)
@@ -79,7 +82,7 @@ class ServedModel:
         if self.config.HasField("sequence_batching"):
             sequences = SequenceScheduler(self.config, self._initial_states)
             return sequences, SequenceDispatcher(name, version, sequences, makers, statistics, clock)
-        batcher = DynamicBatcher(BatchingRules.of(self.config))
+        batcher = DynamicBatcher(BatchingRules.of(self.config), delay_hooks.held_requests(delay_hooks.DYNAMIC))
         return batcher, Dispatcher(name, version, batcher, makers, statistics, clock, self._order)
 
     def _makers(self) -> list[tuple[InstancePlacement, NewInstance]]:
@@ -131,6 +134,9 @@ class ServedModel:
         begun = monotonic()
         warm_up = await asyncio.to_thread(self._warm_up)
         self._initial_states.update(await asyncio.to_thread(self._read_initial_states))
+        strategy = await asyncio.to_thread(self._strategy)
+        if isinstance(self._scheduler, DynamicBatcher):
+            self._scheduler.strategy = strategy
         await self._dispatcher.start(warm_up, self._timeout)
         self.statistics.load_seconds = monotonic() - begun
 

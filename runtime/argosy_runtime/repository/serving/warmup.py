@@ -40,7 +40,8 @@ def _of_sequences(config: ModelConfig) -> set[str]:
 
 def _tensor(name: str, spec: ModelWarmup.Input, config: ModelConfig, model_dir: Path) -> Tensor:
     datatype = v2_name(spec.data_type)
-    shape = (1, *spec.dims) if config.max_batch_size else tuple(spec.dims)
+    has_rows = config.max_batch_size and not any(one.is_shape_tensor for one in config.input if one.name == name)
+    shape = (1, *spec.dims) if has_rows else tuple(spec.dims)
     source = spec.WhichOneof("input_data_type")
     if source == "input_data_file":
         return Tensor(

@@ -43,6 +43,11 @@ class FromDictionary(torch.nn.Module):
         return inputs["x"] * 10 + inputs["y"]
 
 
+class Ragged(torch.nn.Module):
+    def forward(self, x: torch.Tensor, ends: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x * 2, ends
+
+
 class Texts(torch.nn.Module):
     def forward(self, x: list[str]) -> list[str]:
         return [item + "!" for item in x]
@@ -64,6 +69,20 @@ def test_torchscript_inputs_and_outputs(loaded: Any, responder: Any, inputs: lis
     assert instance.execute([first, second], responder) is not None
     assert results(responder.only(0)) == {outputs[0]: [[6, 8]], outputs[1]: [[4, 4]]}
     assert results(responder.only(1)) == {outputs[0]: [[2, 3], [5, 6]], outputs[1]: [[0, 1], [1, 2]]}
+
+
+def test_ragged_requests_share_a_run(loaded: Any, responder: Any) -> None:
+    ragged = (
+        'batch_input { kind: BATCH_ACCUMULATED_ELEMENT_COUNT target_name: "IN__1" data_type: TYPE_FP32 '
+        'source_input: "IN__0" } '
+        'batch_output { target_name: "OUT__0" kind: BATCH_SCATTER_WITH_INPUT_SHAPE source_input: "IN__0" }'
+    )
+    pbtxt = config(["IN__0"], ["OUT__0", "OUT__1"], ragged)
+    pbtxt = pbtxt.replace("dims: [ -1 ]", "dims: [ -1 ] allow_ragged_batch: true", 1)
+    instance = loaded(pbtxt, torchscript(Ragged()))
+    instance.execute([named({"IN__0": [[1, 2, 3]]}), named({"IN__0": [[4]]})], responder)
+    assert results(responder.only(0)) == {"OUT__0": [[2, 4, 6]], "OUT__1": [3]}
+    assert results(responder.only(1)) == {"OUT__0": [[8]], "OUT__1": [4]}
 
 
 def test_an_index_decides_whatever_the_order(loaded: Any, responder: Any) -> None:

@@ -1,0 +1,1 @@
+"""Which waiting requests share a batch, where a model has a rule of its own."""
