@@ -1,21 +1,29 @@
-"""The number of processors that this process may use: its affinity, and the quota of its control group.
+"""The processors that this process may use, by affinity and by the quota of its control group; threads bound to some.
 
 Frameworks count the machine's processors. In a container with a quota of two on a machine of 64 they start 64 threads,
 which the kernel then holds up for most of each period.
 """
 
+import ctypes
+import errno
 import math
 import os
-from collections.abc import Iterator
-from functools import cache
+import platform
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 _OPENMP = "OMP_NUM_THREADS"
+# The system call set_mempolicy, for which the C library has no function.
+_SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237}
+_MPOL_BIND = 2
+_MOST_NODES = 1024
 
 
-@cache
 def cpu_limit() -> int | None:
-    """Return how many threads can compute at once in this process; None where it may use the whole machine."""
+    """Return how many threads can compute at once in this process, with the processors of the calling thread.
+
+    None where it may use the whole machine.
+    """
     usable = cpus_within(len(os.sched_getaffinity(0)), Path("/"))
     return usable if usable < (os.cpu_count() or 1) else None
 
@@ -28,6 +36,26 @@ def limit_threads() -> None:
     limit = cpu_limit()
     if limit is not None:
         os.environ.setdefault(_OPENMP, str(limit))
+
+
+def bind(cores: Collection[int]) -> None:
+    """Have this thread, and those that it starts from now on, run on these processors alone. Raises OSError."""
+    os.sched_setaffinity(0, cores)
+
+
+def bind_memory(node: int) -> None:
+    """Have this thread, and those that it starts from now on, take memory of a NUMA node alone. Raises OSError."""
+    number = _SET_MEMPOLICY.get(platform.machine())
+    if number is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    if node >= _MOST_NODES:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    mask = (ctypes.c_ubyte * (_MOST_NODES // 8))()
+    mask[node // 8] = 1 << node % 8
+    libc = ctypes.CDLL(None, use_errno=True)
+    # The kernel reads one bit less than the number that it is given.
+    if libc.syscall(number, _MPOL_BIND, ctypes.byref(mask), ctypes.c_ulong(_MOST_NODES + 1)):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def cpus_within(affinity: int, root: Path) -> int:

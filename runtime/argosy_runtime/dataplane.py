@@ -10,6 +10,7 @@ from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from .backends.contract import ActOnMetric, IsModelReady, LoadModel, Log, ServerCall, UnloadModel
+from .backends.devices.pinned_pool import PINNED_POOL
 from .errors import DecoupledModelError, ErrorKind, ServingError, unavailable, unsupported
 from .messages import Deliver, InferRequest, Submission
 from .repository import describing
@@ -17,17 +18,19 @@ from .repository.folders.layout import ModelFolder
 from .repository.folders.watch import changes
 from .repository.options import ControlMode, RepositoryOptions
 from .repository.preparing import Preparer
+from .repository.preparing.features import Features
 from .repository.records import ModelRecord
 from .repository.registry import Registry
 from .repository.serving.served import ServedModel
 from .repository.serving.version import Destination
+from .scheduling.response_cache.cache import ResponseCache
 from .telemetry.argosy_families import argosy_families, device_families
 from .telemetry.custom import CustomMetrics
 from .telemetry.exposition import Family
 from .telemetry.log_settings import LogSettings, Setting
 from .telemetry.machine.sampling import MachineSampling
 from .telemetry.parts import in_parts
-from .telemetry.triton_families import triton_families
+from .telemetry.triton_families import cache_families, pinned_families, triton_families
 from .telemetry.vllm_families import vllm_families
 from .tensors.device_arrays import DEVICE_TRANSFERS
 
@@ -73,9 +76,11 @@ class DataPlane:
         self._server_id = server_id
         self._index = describing.Index()
         calls = ModelCalls(self)
+        self._cache = ResponseCache(options.cache_bytes) if options.cache_bytes else None
+        features = Features(self._cache, options.metrics.summaries)
         self.registry = Registry(
             options,
-            Preparer(options, gpus, calls),
+            Preparer(options, gpus, calls, features),
             lambda prepared, version: ServedModel(prepared, version, gpus, calls, options),
         )
         self.requests = 0
@@ -256,10 +261,11 @@ class DataPlane:
         return in_parts(self._records(), self._model_families, self._other_families)
 
     def _model_families(self, records: Sequence[ModelRecord]) -> list[Family]:
-        series = describing.series(records)
+        now = monotonic_ns()
+        series = describing.series(records, now)
         return [
-            *triton_families(series),
-            *argosy_families(series, monotonic_ns()),
+            *triton_families(series, self._options.metrics),
+            *argosy_families(series, now),
             *vllm_families(series, time()),
         ]
 
@@ -268,7 +274,8 @@ class DataPlane:
 
     def _own_families(self) -> list[Family]:
         machine = self._machine.families() if self._machine is not None else []
-        return [*device_families(DEVICE_TRANSFERS), *machine]
+        cache = cache_families(self._cache) if self._cache is not None else []
+        return [*cache, *pinned_families(PINNED_POOL), *device_families(DEVICE_TRANSFERS), *machine]
 
     @property
     def custom_metrics(self) -> CustomMetrics:

@@ -13,6 +13,7 @@ import uvloop
 
 from argosy_common.idle import IdleWait
 
+from .backends.devices.pinned_pool import PINNED_POOL
 from .backends.environments.unpacked import remove_unused
 from .cpus import limit_threads
 from .dataplane import DataPlane
@@ -247,8 +248,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.log.install(sys.stderr)
     _allow_many_clients()
     limit_threads()
+    PINNED_POOL.total = options.pinned_bytes
     for flag in options.without_effect:
         _log.warning("%s has no effect on this server", flag)
+    for setting in options.repository.metrics.unknown:
+        _log.warning("--metrics-config=%s has no effect on this server", setting)
+    for problem in options.repository.metrics.wrong_quantiles:
+        _log.error("--metrics-config=summary_quantiles: %s", problem)
     return uvloop.run(run(options))
 
 

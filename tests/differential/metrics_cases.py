@@ -14,8 +14,6 @@ COUNTS = (
     "nv_inference_count",
     "nv_inference_exec_count",
 )
-NOT_THERE = {"nv_pinned_memory_pool_total_bytes", "nv_pinned_memory_pool_used_bytes"}
-"""Of Triton's without a GPU and a response cache those that Argosy has not: it has no such pool."""
 PATIENCE_S = 10.0
 _SAMPLE = re.compile(r"(?P<name>\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)")
 
@@ -43,26 +41,27 @@ def moved(server: Server, case: StatisticsCase, expected: dict[str, int] | None 
 
     A stream's last response may leave well before it is counted, so what is `expected` is waited for.
     """
-    before = _counts(server, case.models)
+    before = samples(server, COUNTS, case.models)
     for call in case.calls:
         send(server.http, call)
     end = time.monotonic() + PATIENCE_S
     while True:
-        after = settled(lambda: _counts(server, case.models))
+        after = settled(lambda: samples(server, COUNTS, case.models))
         changes = {series: count - before.get(series, 0) for series, count in sorted(after.items())}
         moves = {series: change for series, change in changes.items() if change}
         if expected in (None, moves) or time.monotonic() > end:
             return moves
 
 
-def _counts(server: Server, models: tuple[str, ...]) -> dict[str, int]:
+def samples(server: Server, names: tuple[str, ...], models: tuple[str, ...]) -> dict[str, int]:
+    """Return the values of these metrics of these models, by name and labels."""
     counts: dict[str, int] = {}
     for sample in _SAMPLE.finditer(text(server)):
         labels = dict(re.findall(r'(\w+)="([^"]*)"', sample["labels"] or ""))
-        if sample["name"] in COUNTS and labels["model"] in models:
+        if sample["name"] in names and labels["model"] in models:
             series = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
             counts[f"{sample['name']} {series}"] = int(float(sample["value"]))
     return counts
 
 
-__all__ = ["CASES", "NOT_THERE", "StatisticsCase", "families", "moved"]
+__all__ = ["CASES", "StatisticsCase", "families", "moved", "samples"]

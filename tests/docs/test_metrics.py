@@ -16,6 +16,7 @@ output [ { name: "Y" data_type: TYPE_FP32 dims: [ 1 ] } ]
 """
 CONFIGS = {
     "plain": f'backend: "python" {TENSORS} dynamic_batching {{ max_queue_delay_microseconds: 500 }}',
+    "kept": f'backend: "python" {TENSORS} response_cache {{ enable: true }}',
     "streams": f'backend: "python" {TENSORS} model_transaction_policy {{ decoupled: true }}',
     "pair": f"""platform: "ensemble" {TENSORS} ensemble_scheduling {{ step [ {{ model_name: "plain" model_version: -1
         input_map {{ key: "X" value: "X" }} output_map {{ key: "Y" value: "Y" }} }} ] }}""",
@@ -29,14 +30,15 @@ class TritonPythonModel:
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """Yield the metrics of a server of a plain model, a decoupled one and an ensemble."""
+    """Yield the metrics of a server of a plain model, a cached one, a decoupled one and an ensemble."""
     folder = tmp_path_factory.mktemp("metrics")
     for name, config in CONFIGS.items():
         version = folder / "models" / name / "1"
         version.mkdir(parents=True)
         (version / "model.py").write_text(MODEL)
         (folder / "models" / name / "config.pbtxt").write_text(config)
-    serving: Serving = start(folder / "models", folder / "server.log", "--metrics-interval-ms=50")
+    flags = ("--cache-config=local,size=1000000", "--metrics-config=summary_latencies=true", "--metrics-interval-ms=50")
+    serving: Serving = start(folder / "models", folder / "server.log", *flags)
     try:
         serving.wait_until_ready()
         wait_until(lambda: "nv_cpu_utilization " in serving.metrics(), serving.log)
@@ -61,7 +63,13 @@ def test_every_metric_is_there_with_its_kind_and_no_other(lines):
     assert {row[0].strip("`"): row[1] for row in table()} == exposed
 
 
-OF = {"all": {"plain", "streams", "pair"}, "models": {"plain", "streams"}, "decoupled": {"streams"}}
+OF = {
+    "all": {"plain", "kept", "streams", "pair"},
+    "models": {"plain", "kept", "streams"},
+    "decoupled": {"streams"},
+    "cached": {"kept"},
+    "uncached": {"plain", "streams", "pair"},
+}
 
 
 def test_every_one_is_of_the_models_that_the_table_says(lines):

@@ -119,14 +119,8 @@ def test_flags_that_change_nothing_are_taken_and_reported():
 
 def test_flags_that_switch_off_missing_features_are_reported_once():
     words = ["--trace-config", "mode=triton", "--trace-config", "file=F", "--trace-config=level=OFF", "--trace-rate=9"]
-    words += ["--allow-sagemaker=false", "--model-namespacing", "off", "--response-cache-byte-size=1048576"]
-    reported = (
-        "--trace-config",
-        "--trace-rate",
-        "--allow-sagemaker",
-        "--model-namespacing",
-        "--response-cache-byte-size",
-    )
+    words += ["--allow-sagemaker=false", "--model-namespacing", "off"]
+    reported = ("--trace-config", "--trace-rate", "--allow-sagemaker", "--model-namespacing")
     assert parse([*BASE, *words]).without_effect == reported
 
 

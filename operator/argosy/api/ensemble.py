@@ -97,8 +97,8 @@ class EnsembleSpec(ApiModel):
         default=None,
         ge=1,
         le=2**32 - 1,
-        description="The most requests of one ensemble request in flight at a step, if an earlier step sends several "
-        "responses. Default: no limit.",
+        description="The most requests in flight at each step, of all requests to the ensemble together; further ones "
+        "wait, and a step that sends several responses with them. Default: no limit.",
     )
     chat: Chat | None = Field(
         default=None,

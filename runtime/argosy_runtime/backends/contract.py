@@ -39,6 +39,21 @@ class Isolation(StrEnum):
     THREAD = "thread"
 
 
+class HostPolicy(msgspec.Struct, frozen=True):
+    """Where instances of one host policy run: on these processors, none for any; with memory of this NUMA node."""
+
+    cpu_cores: tuple[int, ...] = ()
+    numa_node: int | None = None
+
+    def with_settings(self, other: "HostPolicy") -> "HostPolicy":
+        """Return the same with the settings that the other policy has."""
+        node = self.numa_node if other.numa_node is None else other.numa_node
+        return HostPolicy(other.cpu_cores or self.cpu_cores, node)
+
+
+ANYWHERE: Final = HostPolicy()
+
+
 @dataclass(frozen=True, slots=True)
 class InstanceSpec:
     """The arguments that an instance is loaded with. Nothing in it belongs to this process."""
@@ -51,6 +66,7 @@ class InstanceSpec:
     kind: str  # KIND_CPU, KIND_GPU or KIND_MODEL
     device_id: int  # GPU ordinal; 0 for CPU
     environment: Path | None = None  # folder of the backend's engine environment, where a flag names one
+    host_policy: HostPolicy = ANYWHERE
 
     @property
     def rank(self) -> int:

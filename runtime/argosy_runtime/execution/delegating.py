@@ -27,6 +27,8 @@ def count_delegated(
         statistics.failed(total, reason_of(error))
         return
     statistics.took(total, responded, now, response.is_empty)
+    if statistics.observes:
+        statistics.observe(total, 0, now, streamed=responded > 0)
     statistics.succeeded(1, total, 0, size)
     # It only waits for other models, whose own statistics separate queueing from computing.
     statistics.ran(1, size, ExecutionTimes(0, total, 0))

@@ -254,6 +254,8 @@ class Dispatcher:
         if queued.over:
             return
         now = self._clock.now()
+        if self._statistics.responses is not None:
+            self._statistics.response_sent(queued, response, now)
         if response.final:
             self._statistics.answered(queued, response, now)
             self._finish(queued)

@@ -1,12 +1,14 @@
 """Execution of ensembles: the state machine of `scheduling.ensemble` with real calls of this server's models."""
 
 import logging
+from collections import deque
 from typing import Protocol
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.scheduling.ensemble import EnsembleRun, Progress, StepCall
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
+from argosy_runtime.scheduling.limits.step_limits import StepLimits
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .clock import Clock
@@ -35,11 +37,17 @@ class Models(Protocol):
 class EnsembleRunner:
     """One version of an ensemble. Steps of different requests overlap freely; tensors are passed on, never copied.
 
-    `running`: the number of open requests.
+    `running`: the number of open requests. `limits` are those of the steps, None without a limit.
     """
 
     def __init__(
-        self, steps: EnsembleSteps, version: int, models: Models, statistics: ModelStatistics, clock: Clock
+        self,
+        steps: EnsembleSteps,
+        version: int,
+        models: Models,
+        statistics: ModelStatistics,
+        clock: Clock,
+        max_inflight_requests: int = 0,
     ) -> None:
         self.name = steps.name
         self.version = str(version)
@@ -47,7 +55,13 @@ class EnsembleRunner:
         self.clock = clock
         self.statistics = statistics
         self.running = 0
+        self.limits: StepLimits[OpenCall] | None = None
+        if max_inflight_requests:
+            self.limits = StepLimits(max_inflight_requests, len(steps.steps))
         self._steps = steps
+        # Calls that waited and may start. One that is answered at once makes room for the next in the same loop.
+        self._admitted: deque[OpenCall] = deque()
+        self._starting = False
 
     def submit(self, request: InferRequest, size: int, deliver: Deliver, steps: Steps) -> "EnsembleRequest":
         """Start a request, whose steps run by `steps`; `deliver` gets its responses, the last one final."""
@@ -57,6 +71,21 @@ class EnsembleRunner:
         self.running += 1
         running.follow(run.start())
         return running
+
+    def closed(self, step: int) -> None:
+        """Start the next call of a step in place of one that has ended, where calls are limited."""
+        assert self.limits is not None
+        waiting = self.limits.leave(step)
+        if waiting is not None:
+            self._admitted.append(waiting)
+        if self._starting:
+            return
+        self._starting = True
+        try:
+            while self._admitted:
+                self._admitted.popleft().start()
+        finally:
+            self._starting = False
 
     def ended(self, request: InferRequest, size: int, arrived: int, responded: int, response: InferResponse) -> None:
         """Count a request with its last response; the one before came at `responded`, 0 where there was none."""
@@ -72,6 +101,7 @@ class EnsembleRequest:
         "_arrived",
         "_deliver",
         "_ensemble",
+        "_held",
         "_over",
         "_paused",
         "_request",
@@ -79,6 +109,7 @@ class EnsembleRequest:
         "_run",
         "_size",
         "_steps",
+        "limits",
         "open",
     )
 
@@ -101,6 +132,9 @@ class EnsembleRequest:
         self._responded = 0
         self._over = False
         self._paused = False
+        # How many calls wait, by the decoupled step that drives them: it must not send more meanwhile.
+        self._held: dict[int, int] = {}
+        self.limits = ensemble.limits
         self.open: set[OpenCall] = set()
 
     def follow(self, progress: Progress) -> None:
@@ -130,11 +164,58 @@ class EnsembleRequest:
     def resume(self) -> None:
         self._paused = False
         for call in list(self.open):
-            call.submission.resume()
+            if not self._held.get(call.index):
+                call.submission.resume()
+
+    def closed(self, step: int) -> None:
+        """Note that a call has ended, which made room for another call of its step."""
+        self._ensemble.closed(step)
 
     def _call(self, call: StepCall) -> None:
         step = OpenCall(self, call)
         self.open.add(step)
+        if self.limits is None or self.limits.enter(step.index, step):
+            self._start(step, call)
+        else:
+            step.waits = True
+            self._hold(call.step.stream)
+
+    def start(self, step: "OpenCall", call: StepCall) -> None:
+        """Start a call that waited, unless its request has ended since."""
+        if self._over:
+            self.closed(step.index)
+            return
+        self._let_go(call.step.stream)
+        self._start(step, call)
+
+    def _hold(self, producer: int) -> None:
+        """Pause the decoupled step that drives a waiting call."""
+        held = self._held[producer] = self._held.get(producer, 0) + 1
+        if held == 1:
+            for call in list(self.open):
+                if call.index == producer:
+                    call.submission.pause()
+
+    def _let_go(self, producer: int) -> None:
+        self._held[producer] -= 1
+        if self._held[producer] or self._paused:
+            return
+        for call in list(self.open):
+            if call.index == producer:
+                call.submission.resume()
+
+    def _withdraw(self, limits: "StepLimits[OpenCall]") -> None:
+        """Remove the calls that wait, which nothing needs any more, and let the steps that drive them go on."""
+        for call in list(self.open):
+            if call.waits:
+                limits.withdraw(call.index, call)
+                self.open.discard(call)
+        for call in list(self.open):
+            if self._held.get(call.index):
+                call.submission.resume()
+        self._held.clear()
+
+    def _start(self, step: "OpenCall", call: StepCall) -> None:
         try:
             submission = self._steps.submit_step(call.step.index, call.request, step.receive)
         except ServingError as error:
@@ -145,7 +226,7 @@ class EnsembleRequest:
         step.submission = submission
         if self._over:
             submission.cancel()
-        elif self._paused:
+        elif self._paused or self._held.get(step.index):
             submission.pause()
 
     def _send(self, response: InferResponse) -> None:
@@ -156,6 +237,8 @@ class EnsembleRequest:
         response.id = self._request.id
         if response.final:
             self._over = True
+            if self.limits is not None:
+                self._withdraw(self.limits)
             self._ensemble.ended(self._request, self._size, self._arrived, self._responded, response)
         else:
             now = self._ensemble.clock.now()
@@ -173,17 +256,26 @@ class EnsembleRequest:
 
 
 class OpenCall:
-    """An open call of a step."""
+    """An open call of a step, by its `index`. It `waits` while as many others of its step are open as may be."""
 
-    __slots__ = ("_call", "_request", "submission")
+    __slots__ = ("_call", "_request", "index", "submission", "waits")
 
     def __init__(self, request: EnsembleRequest, call: StepCall) -> None:
         self._request = request
         self._call = call
+        self.index = call.step.index
+        self.waits = False
         self.submission: Submission = NOT_YET
+
+    def start(self) -> None:
+        """Start the call, which waited."""
+        self.waits = False
+        self._request.start(self, self._call)
 
     def receive(self, response: InferResponse) -> None:
         if response.final:
             self._request.open.discard(self)
             self.submission = NOT_YET  # It refers back to this call: without the cycle all of it is freed at once.
         self._request.receive(self._call, response)
+        if response.final and self._request.limits is not None:
+            self._request.closed(self.index)

@@ -3,9 +3,17 @@
 import traceback
 from collections.abc import Sequence
 
+from argosy_runtime import cpus
 from argosy_runtime.backends import resolve
-from argosy_runtime.backends.contract import ExecutionTimes, Host, InstanceSpec, ModelInstance, Responder
-from argosy_runtime.errors import ServingError
+from argosy_runtime.backends.contract import (
+    ExecutionTimes,
+    Host,
+    HostPolicy,
+    InstanceSpec,
+    ModelInstance,
+    Responder,
+)
+from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.failures.translation import explained, failure
 from argosy_runtime.messages import InferRequest
 
@@ -13,6 +21,7 @@ from argosy_runtime.messages import InferRequest
 def load(spec: InstanceSpec, host: Host) -> ModelInstance:
     """Load an instance by its backend. Raises ServingError that names the model, for any failure."""
     try:
+        _bind(spec.host_policy)
         loaded: ModelInstance = resolve(spec.config.backend).load(spec, host)
     except ServingError as error:
         explained(error)
@@ -20,6 +29,20 @@ def load(spec: InstanceSpec, host: Host) -> ModelInstance:
     except (Exception, SystemExit) as fault:
         raise failure(f"failed to load '{spec.config.name}' version {spec.version}: {_brief(fault)}", fault) from fault
     return loaded
+
+
+def _bind(policy: HostPolicy) -> None:
+    """Bind this thread, and those that the model starts from it, as a host policy says. Raises ServingError."""
+    if policy.cpu_cores:
+        try:
+            cpus.bind(policy.cpu_cores)
+        except OSError as error:
+            raise internal(f"Unable to set NUMA thread affinity: {error.strerror}") from error
+    if policy.numa_node is not None:
+        try:
+            cpus.bind_memory(policy.numa_node)
+        except OSError as error:
+            raise internal(f"Unable to set NUMA memory policy: {error.strerror}") from error
 
 
 def execute(

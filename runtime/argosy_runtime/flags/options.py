@@ -13,10 +13,12 @@ from argosy_runtime.frontends.http.wire.timeouts import Timeouts
 from argosy_runtime.frontends.restrictions import CONTROL_TOKEN_FLAG, Restrictions
 from argosy_runtime.http2 import KeepAliveRules
 from argosy_runtime.repository.options import ControlMode, RepositoryOptions
+from argosy_runtime.telemetry.latencies.settings import MetricsSettings
 from argosy_runtime.telemetry.log_settings import LogSettings
 
 from .openai import openai_options
 from .parser import argument_parser
+from .scheduling import cache_bytes, host_policies, rate_limits
 from .without_effect import missing_here, sort_out, without_effect_on_backends
 
 
@@ -56,6 +58,7 @@ class ServerOptions:
     http_restricted: Restrictions
     grpc_restricted: Restrictions
     log: LogSettings
+    pinned_bytes: int
     without_effect: tuple[str, ...]
 
 
@@ -98,6 +101,7 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
         http_restricted=http_restricted,
         grpc_restricted=_with_control(parser, values.grpc_restricted_protocol, values.control_token_file),
         log=_log_settings(values),
+        pinned_bytes=values.pinned_memory_pool_byte_size,
     )
 
 
@@ -129,6 +133,10 @@ def _repository_options(parser: argparse.ArgumentParser, values: argparse.Namesp
         parallel_loads=values.model_load_thread_count,
         backend_settings=tuple(values.backend_config),
         overrides=not values.control_token_file if overrides is None else overrides,
+        cache_bytes=cache_bytes(parser, values),
+        rate_limits=rate_limits(values),
+        host_policies=host_policies(values.host_policy),
+        metrics=MetricsSettings.of(values.metrics_config),
     )
 
 

@@ -10,6 +10,7 @@ from argosy_runtime.repository.options import ControlMode
 from argosy_runtime.telemetry.log_settings import DEFAULT_FORMAT, FORMATS
 
 from .openai import add_openai_flags
+from .scheduling import add_scheduling_flags
 from .values import (
     backend_setting,
     boolean,
@@ -17,6 +18,7 @@ from .values import (
     grpc_restriction,
     http_restriction,
     log_file,
+    metrics_setting,
     milliseconds,
 )
 
@@ -28,6 +30,7 @@ def argument_parser() -> argparse.ArgumentParser:
     _add_endpoint_flags(parser)
     add_openai_flags(parser)
     add_grpc_flags(parser, boolean)
+    add_scheduling_flags(parser)
     add = parser.add_argument
     add("--id", default="argosy", help="the server's name in its metadata")
     add("--exit-timeout-secs", type=float, default=30.0, help="how long accepted requests may take at the end")
@@ -80,6 +83,9 @@ def _add_endpoint_flags(parser: argparse.ArgumentParser) -> None:
         add(f"--{name}-address", default="" if name == "metrics" else "0.0.0.0")
     for kind in ("cpu", "gpu"):
         add(f"--allow-{kind}-metrics", type=boolean, default=True)
+    latencies = "counter_latencies, summary_latencies, histogram_latencies (true or false), summary_quantiles"
+    usage = "<setting>=<value>"
+    add("--metrics-config", action="append", default=[], type=metrics_setting, metavar=usage, help=latencies)
     add("--metrics-interval-ms", type=milliseconds, default=2000, help="how often CPUs and GPUs are measured")
     add("--reuse-http-port", type=boolean, default=False)
     add("--reuse-grpc-port", type=boolean, default=False)

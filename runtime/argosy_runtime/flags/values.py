@@ -69,6 +69,14 @@ def log_file(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{text!r} cannot be written: {error.strerror}") from None
 
 
+def metrics_setting(text: str) -> tuple[str, str]:
+    """Parse `<setting>=<value>`."""
+    setting, equals, value = text.partition("=")
+    if not (equals and setting and value) or "," in setting:
+        raise argparse.ArgumentTypeError(f"--metrics-config option format is <setting>=<value>. Got {text}")
+    return setting, value
+
+
 def milliseconds(text: str) -> int:
     """Parse a number of milliseconds, at least 1."""
     if not (text.isascii() and text.isdigit() and int(text)):

@@ -92,8 +92,8 @@ def _rows(records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: 
     return rows
 
 
-def series(records: Iterable[ModelRecord]) -> list[ModelSeries]:
-    """Return the metrics of every version in service, ready or not, and of versions that failed to load."""
+def series(records: Iterable[ModelRecord], now: int) -> list[ModelSeries]:
+    """Return the metrics at a time of every version in service, ready or not, and of versions that failed to load."""
     return [
         ModelSeries(
             _labels(record.name, number, version_record.served),
@@ -101,6 +101,7 @@ def series(records: Iterable[ModelRecord]) -> list[ModelSeries]:
             version_record.failed_loads,
             _in_service(version_record.served) if version_record.served is not None else None,
             _share(record.split, number),
+            now,
         )
         for record in records
         for number, version_record in sorted(record.versions.items())

@@ -15,8 +15,9 @@ from argosy_runtime.modelconfig import ConfigError, check_steps, is_decoupled
 from argosy_runtime.modelconfig.ensembles import nesting
 from argosy_runtime.modelconfig.parameters.adapters import may_be_adapter
 from argosy_runtime.modelconfig.parameters.variants import is_routed, may_be_routed, variant_routing
+from argosy_runtime.modelconfig.rules.model import check_response_cache
+from argosy_runtime.modelconfig.rules.sequence_batching import sequences_cached
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
-from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from . import variants
 from .adapters.loading import follow as follow_base
@@ -126,13 +127,30 @@ def compile_version(
     if violations:
         raise invalid("; ".join(map(str, violations)))
     config.model_transaction_policy.decoupled = is_decoupled(config, by_name)
+    _check_cache(config, prepared.steps, records)
     compiled = EnsembleSteps.of(
         config, lambda name, step_version: served[name, step_version].config, backends.takes_device_tensors
     )
     old = records[config.name].answering.get(str(version))
-    statistics = old.statistics if old is not None else ModelStatistics()
+    statistics = old.statistics if old is not None else prepared.new_statistics()
     models = {(name, "" if number < 0 else str(number)): model for (name, number), model in served.items()}
     return ServedEnsemble(prepared.with_config(config), version, compiled, models, statistics)
+
+
+def _check_cache(config: ModelConfig, steps: Iterable[str], records: Mapping[str, ModelRecord]) -> None:
+    """Raise ServingError where an ensemble caches responses that are several, or that sequences decide."""
+    if not config.response_cache.enable:
+        return
+    for violation in check_response_cache(config):
+        raise invalid(str(violation))
+    for step in steps:
+        record = records[step]
+        if record.prepared is None:
+            continue
+        for version in record.prepared.versions.values():
+            if version.config.HasField("sequence_batching"):
+                raise invalid(sequences_cached(config.name))
+        _check_cache(config, record.steps, records)
 
 
 def _refuse_circle(prepared: Prepared, records: Mapping[str, ModelRecord]) -> None:

@@ -193,7 +193,7 @@ def _adopt(record: ModelRecord, model: PreparedModel, override: str | None) -> N
     record.prepared, record.folder, record.override = model, model.folder, override
     record.divide()
     for version, prepared in model.versions.items():
-        record.versions[version].without_effect = unsupported.without_effect(prepared.config)
+        record.versions[version].without_effect = unsupported.without_effect(prepared.config, prepared.features.off)
 
 
 async def _fail(record: ModelRecord, polled: PreparedModel, errors: Mapping[int, ServingError]) -> None:

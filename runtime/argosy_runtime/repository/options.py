@@ -4,8 +4,8 @@ ONNX Runtime's backend reads its setting as a parameter while it completes a con
 the same name comes first. The setting `environment` of an engine's backend is the folder that its models run in.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,9 @@ from typing import Final
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends import engine_backends
+from argosy_runtime.backends.contract import HostPolicy
+from argosy_runtime.scheduling.limits.resources import ResourceLimit
+from argosy_runtime.telemetry.latencies.settings import DEFAULTS, MetricsSettings
 
 _BATCH_SIZE: Final = "default-max-batch-size"
 _ENVIRONMENT: Final = "environment"
@@ -76,7 +79,11 @@ class ControlMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RepositoryOptions:
-    """Paths and policies. Times in seconds. `overrides`: a client's load may bring a configuration or files."""
+    """Paths and policies. Times in seconds. `overrides`: a client's load may bring a configuration or files.
+
+    `cache_bytes`: the size of the response cache, 0 for none. `rate_limits`: the resources of the rate limiter that
+    flags declare, None where it is off.
+    """
 
     paths: tuple[Path, ...]
     control_mode: ControlMode = ControlMode.NONE
@@ -89,6 +96,10 @@ class RepositoryOptions:
     parallel_loads: int = 4
     backend_settings: tuple[BackendSetting, ...] = ()
     overrides: bool = True
+    cache_bytes: int = 0
+    rate_limits: tuple[ResourceLimit, ...] | None = None
+    host_policies: Mapping[str, HostPolicy] = field(default_factory=dict)
+    metrics: MetricsSettings = DEFAULTS
 
     def environment(self, backend: str) -> Path | None:
         """Return the engine environment that a setting names for a backend: the last such setting's."""

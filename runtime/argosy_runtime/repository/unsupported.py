@@ -1,24 +1,30 @@
 """Settings without effect on this server. Those that a model depends on are refused, the others reported."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Final
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import unsupported
+from argosy_runtime.modelconfig.parameters.adapters import is_adapter
+from argosy_runtime.modelconfig.parameters.variants import is_routed
+from argosy_runtime.telemetry.triton_families import FIRST_RESPONSE
 
 _Set = Callable[[ModelConfig], bool]
 
 _REFUSED: dict[str, _Set] = {
     "model_repository_agents are": lambda config: bool(config.model_repository_agents.agents),
-    "response_cache is": lambda config: config.response_cache.enable,
+    "response_cache of a model with variants, or of an adapter, is": lambda config: (
+        config.response_cache.enable and (is_routed(config) or is_adapter(config))
+    ),
 }
 _JOINS_BATCHES = ("onnxruntime", "pytorch", "libtorch", "tensorrt")
 _WITHOUT_EFFECT: dict[str, _Set] = {
     "batch_input": lambda config: bool(config.batch_input) and config.backend not in _JOINS_BATCHES,
     "batch_output": lambda config: bool(config.batch_output) and config.backend not in _JOINS_BATCHES,
-    "instance_group.rate_limiter": lambda config: any(g.HasField("rate_limiter") for g in config.instance_group),
-    "instance_group.host_policy": lambda config: any(g.host_policy for g in config.instance_group),
-    "model_metrics": lambda config: config.HasField("model_metrics"),
+    "model_metrics of families without buckets of their own": lambda config: any(
+        control.metric_identifier.family != FIRST_RESPONSE for control in config.model_metrics.metric_control
+    ),
     "optimization.cuda.graphs": lambda config: (
         config.optimization.cuda.graphs and config.backend not in ("pytorch", "libtorch", "tensorrt")
     ),
@@ -28,8 +34,15 @@ _WITHOUT_EFFECT: dict[str, _Set] = {
         config.optimization.gather_kernel_buffer_threshold > 0
     ),
     "optimization.eager_batching": lambda config: config.optimization.eager_batching,
-    "ensemble_scheduling.max_inflight_requests": lambda config: config.ensemble_scheduling.max_inflight_requests > 0,
 }
+
+RATE_LIMITER: Final = "instance_group.rate_limiter"
+RESPONSE_CACHE: Final = "response_cache"
+_BY_FLAG: dict[str, _Set] = {
+    RATE_LIMITER: lambda config: any(g.HasField("rate_limiter") for g in config.instance_group),
+    RESPONSE_CACHE: lambda config: config.response_cache.enable,
+}
+"""Settings that act once a flag of the server turns them on: `--rate-limit`, `--cache-config`."""
 
 
 def refuse(config: ModelConfig) -> None:
@@ -39,9 +52,13 @@ def refuse(config: ModelConfig) -> None:
             raise unsupported(f"model '{config.name}': {setting} not supported by this server yet")
 
 
-def without_effect(config: ModelConfig) -> str:
-    """Return the settings of a configuration without effect here, in words; "" where all have one."""
-    settings = [setting for setting, is_set in _WITHOUT_EFFECT.items() if is_set(config)]
+def without_effect(config: ModelConfig, off: Collection[str] = ()) -> str:
+    """Return the settings of a configuration without effect here, in words; "" where all have one.
+
+    `off`: parts of the server that flags turn on, and that are off.
+    """
+    needed = [setting for setting, is_set in _BY_FLAG.items() if setting in off and is_set(config)]
+    settings = [setting for setting, is_set in _WITHOUT_EFFECT.items() if is_set(config)] + needed
     if not settings:
         return ""
     return f"{', '.join(settings)} {'has' if len(settings) == 1 else 'have'} no effect on this server"

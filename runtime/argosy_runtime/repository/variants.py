@@ -6,7 +6,6 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput, ModelOut
 
 from argosy_runtime.errors import invalid, unavailable
 from argosy_runtime.modelconfig.parameters.variants import Variant, variant_routing
-from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .preparing import Prepared
 from .records import ModelRecord
@@ -28,7 +27,7 @@ def compile_version(prepared: Prepared, version: int, records: Mapping[str, Mode
         raise unavailable(f"model '{name}' has no variant that is loaded: {'; '.join(reasons)}")
     config = _completed(prepared.config, present)
     old = records[name].answering.get(str(version))
-    statistics = old.statistics if old is not None else ModelStatistics()
+    statistics = old.statistics if old is not None else prepared.new_statistics()
     served = ServedVariants(prepared.with_config(config), version, config, routing, models, statistics)
     if isinstance(old, ServedVariants):
         served.runner.continue_from(old.runner)

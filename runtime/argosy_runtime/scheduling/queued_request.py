@@ -35,8 +35,8 @@ class QueuedRequest:
     `size` is its batch size (1 where the model does not batch). Requests of equal `key` may share a batch; None is
     equal to None. `deadline` is when its timeout expires, None for never; `ticket` its number among those that have
     one. `run` is the batch it runs in, at `index`, from `started` on. `responded` is the time of its last non-final
-    response, 0 before. It is `over` when it has its last response, `executed` when its batch has run, `succeeded`
-    when it was answered without failure.
+    response, 0 before; `responses` is the number of those of a decoupled model. It is `over` when it has its last
+    response, `executed` when its batch has run, `succeeded` when it was answered without failure.
     """
 
     __slots__ = (
@@ -53,6 +53,7 @@ class QueuedRequest:
         "priority",
         "request",
         "responded",
+        "responses",
         "run",
         "size",
         "started",
@@ -80,6 +81,7 @@ class QueuedRequest:
         self.ticket = 0
         self.started = 0
         self.responded = 0
+        self.responses = 0
         self.run: RunningBatch | None = None
         self.index = 0
         self.cancelled = False

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
+from math import isnan
 from typing import Final
 
 from argosy_runtime.histograms import DURATION_BOUNDS, TOKEN_BOUNDS, DurationHistogram, TokenHistogram
@@ -64,13 +65,31 @@ class Buckets:
 
 
 @dataclass(slots=True)
+class Summary:
+    """A summary's values: quantiles by their texts, NaN where there was nothing lately, and the sum and the count."""
+
+    labels: Mapping[str, str]
+    quantiles: Sequence[tuple[str, float]]
+    sum: float
+    count: int
+
+    def lines(self, name: str) -> list[str]:
+        """Return the lines: the count and the sum, then each quantile."""
+        labels = _labels(self.labels)
+        braced = _braced(labels)
+        before = f'{name}{{{labels},quantile="' if labels else f'{name}{{quantile="'
+        lines = [f"{name}_count{braced} {self.count}", f"{name}_sum{braced} {_number(self.sum)}"]
+        return [*lines, *[f'{before}{quantile}"}} {_number(value)}' for quantile, value in self.quantiles]]
+
+
+@dataclass(slots=True)
 class Family:
-    """A metric: `kind` is counter, gauge or histogram, which alone has `Buckets`."""
+    """A metric: `kind` is counter, gauge, histogram, which alone has `Buckets`, or summary."""
 
     name: str
     help: str
     kind: str
-    samples: list[Sample | Buckets] = field(default_factory=list)
+    samples: list[Sample | Buckets | Summary] = field(default_factory=list)
 
     def add(self, labels: Mapping[str, str], value: float) -> None:
         """Append a sample."""
@@ -81,6 +100,12 @@ class Family:
     ) -> None:
         """Append a histogram's values: as `Buckets`, with `total` as their sum."""
         self.samples.append(Buckets(labels, bounds, counts, total))
+
+    def add_summary(
+        self, labels: Mapping[str, str], quantiles: Sequence[tuple[str, float]], total: float, count: int
+    ) -> None:
+        """Append a summary's values: as `Summary`, with `total` as their sum."""
+        self.samples.append(Summary(labels, quantiles, total, count))
 
     def add_histogram(self, labels: Mapping[str, str], histogram: DurationHistogram | TokenHistogram) -> None:
         """Append a histogram of durations, in seconds, or of tokens."""
@@ -111,7 +136,7 @@ def lines(family: Family) -> list[str]:
 
 def bound_texts(bounds: Iterable[float]) -> tuple[str, ...]:
     """Return the upper bounds of buckets as text, and +Inf."""
-    return (*[f"{bound:g}" for bound in bounds], "+Inf")
+    return (*[f"{bound:.12g}" for bound in bounds], "+Inf")
 
 
 def _braced(labels: str) -> str:
@@ -129,7 +154,7 @@ def _text(labels: Mapping[str, str]) -> str:
 def _number(value: float) -> str:
     if isinstance(value, int) or value.is_integer():
         return str(int(value))
-    return repr(float(value))
+    return "NaN" if isnan(value) else repr(float(value))
 
 
 def _escape_help(text: str) -> str:

@@ -57,7 +57,7 @@ class VersionShare:
 
 @dataclass(frozen=True, slots=True)
 class ModelSeries:
-    """One model version with its labels (`metric_tags` included) and the number of its failed loads.
+    """One model version with its labels (`metric_tags` included) and the number of its failed loads, at a time `now`.
 
     `service` is None where it does not serve, `traffic` where the requests without a version are not divided.
     """
@@ -67,3 +67,4 @@ class ModelSeries:
     failed_loads: int = 0
     service: InService | None = None
     traffic: VersionShare | None = None
+    now: int = 0

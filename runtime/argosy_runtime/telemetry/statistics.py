@@ -16,28 +16,12 @@ from argosy_runtime.messages import InferResponse
 from argosy_runtime.scheduling.queued_request import QueuedRequest
 
 from .engines import EngineStatistics
+from .latencies.durations import Duration
+from .latencies.responses import ResponseStatistics
+from .latencies.summaries import LatencySummaries
 from .shadow.statistics import ShadowStatistics
 
 _MILLISECOND = 1_000_000
-
-
-class Duration:
-    """A number of events, and their total duration."""
-
-    __slots__ = ("count", "ns")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.ns = 0
-
-    def add(self, ns: int, count: int = 1) -> None:
-        """Count one event, or `count` events of `ns` together."""
-        self.count += count
-        self.ns += ns
-
-    def message(self) -> pb.StatisticDuration:
-        """Return the protocol's message."""
-        return pb.StatisticDuration(count=self.count, ns=self.ns)
 
 
 class BatchStatistics:
@@ -60,9 +44,18 @@ class ModelStatistics:
     `between_responses` from one to the next. `busy` instances have a batch now. Where a model `answers_later` than its
     execution returns, the execution's time does not measure its work. `model_errors`: requests that the model itself
     answered with an error which they did not cause; they count as answered. `instances_lost` while it served.
+
+    Only where they are asked for: `summaries` of latencies; `responses` of a decoupled model, by index;
+    `first_response_ms`, first responses in buckets of the model's own. `caches`: its responses are cached.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        summaries: bool = False,
+        responses: bool = False,
+        first_response_ms: Sequence[float] = (),
+        caches: bool = False,
+    ) -> None:
         self.inference_count = 0
         self.execution_count = 0
         self.last_inference_ms = 0
@@ -74,6 +67,8 @@ class ModelStatistics:
         self.compute_input = Duration()
         self.compute_infer = Duration()
         self.compute_output = Duration()
+        self.cache_hits = Duration()
+        self.cache_misses = Duration()
         self.batches: dict[int, BatchStatistics] = {}
         self.failures = dict.fromkeys(FailureReason, 0)
         self.model_errors = 0
@@ -88,6 +83,13 @@ class ModelStatistics:
         self.answers_later = False
         self.busy = 0
         self._busy_ns = 0
+        self.caches = caches
+        self.summaries = LatencySummaries() if summaries else None
+        self.responses = ResponseStatistics() if responses else None
+        self.first_response_ms: DurationHistogram | None = None
+        if first_response_ms:
+            self.first_response_ms = DurationHistogram([round(bound * _MILLISECOND) for bound in first_response_ms])
+        self._observes = summaries or bool(first_response_ms)
 
     def accepted(self) -> None:
         """Count a request that entered the queue."""
@@ -115,8 +117,16 @@ class ModelStatistics:
         """Record a response that is not final; the one before it came at `last`, 0 where it is the first."""
         if last:
             self.between_responses.add(now - last)
-        else:
-            self.first_response.add(now - arrived)
+            return
+        self.first_response.add(now - arrived)
+        if self.first_response_ms is not None:
+            self.first_response_ms.add(now - arrived)
+
+    def response_sent(self, queued: QueuedRequest, response: InferResponse, now: int) -> None:
+        """Count a response of a decoupled model; the one before it came at `queued.responded`."""
+        if self.responses is not None and queued.started and not queued.request.is_shadow:
+            self.responses.add(queued.responses, response, now - (queued.responded or queued.started))
+            queued.responses += 1
 
     def answered(self, queued: QueuedRequest, response: InferResponse, now: int, warm_up: bool = False) -> None:
         """Record the final response of a request. Requests of a `warm_up` are in no histogram."""
@@ -134,6 +144,8 @@ class ModelStatistics:
         if not warm_up:
             self.queueing.add(waited)
             self.took(now - queued.arrived, queued.responded, now, response.is_empty)
+        if self._observes:
+            self.observe(now - queued.arrived, waited, now, streamed=queued.responded > 0 or warm_up)
         self.succeeded(1, now - queued.arrived, waited, queued.size)
         if queued.executed:
             # Its execution ended before the request, which was therefore not charged with the batch.
@@ -147,6 +159,8 @@ class ModelStatistics:
         for queued, response in zip(batch, responses, strict=True):
             rows_ran += queued.size
             queued.executed = True
+            if self.responses is not None:
+                self.response_sent(queued, response, now)
             reason = failure_reason(queued, response.error)
             if queued.request.is_shadow:
                 self.inference_count += queued.size if reason is None else 0
@@ -162,9 +176,11 @@ class ModelStatistics:
             took = now - queued.arrived
             spent += took
             self.single.add(took)
-            took = queued.started - queued.arrived
-            waited += took
-            self.queueing.add(took)
+            queueing = queued.started - queued.arrived
+            waited += queueing
+            self.queueing.add(queueing)
+            if self._observes:
+                self.observe(took, queueing, now)
         if succeeded:
             self.succeeded(succeeded, spent, waited, rows)
         self.ran(succeeded, rows_ran, times)
@@ -192,12 +208,49 @@ class ModelStatistics:
         if not bare:
             self.between_responses.add(now - last)
 
+    def observe(self, total_ns: int, queue_ns: int, now: int, streamed: bool = False) -> None:
+        """Add a request that succeeded to what only some models have; the first response to a `streamed` one is there
+        already.
+        """
+        if self.first_response_ms is not None and not streamed:
+            self.first_response_ms.add(total_ns)
+        if self.summaries is not None:
+            self.summaries.advance(now)
+            self.summaries.add("request", total_ns)
+            self.summaries.add("queue", queue_ns)
+
+    @property
+    def observes(self) -> bool:
+        """True if requests that succeed have to be observed."""
+        return self._observes
+
     def succeeded(self, requests: int, total_ns: int, queue_ns: int, rows: int) -> None:
         """Count requests that succeeded, of `rows` rows together; the times are sums, too."""
         self.success.add(total_ns, requests)
         self.queue.add(queue_ns, requests)
         self.inference_count += rows
         self.last_inference_ms = time_ns() // _MILLISECOND
+
+    def cache_hit(self, total_ns: int, queue_ns: int, lookup_ns: int, now: int) -> None:
+        """Count a request that the response cache answered: it is no inference."""
+        self.success.add(total_ns)
+        self.queue.add(queue_ns)
+        self.cache_hits.add(lookup_ns)
+        self.single.add(total_ns)
+        if self._observes:
+            self.observe(total_ns, queue_ns, now)
+        if self.summaries is not None:
+            self.summaries.add("cache_hit", lookup_ns)
+
+    def cache_miss(self, ns: int) -> None:
+        """Count a request whose response was not in the cache, with the time of lookup and insertion.
+
+        That is a part of the request's own time, too.
+        """
+        self.success.ns += ns
+        self.cache_misses.add(ns)
+        if self.summaries is not None:
+            self.summaries.add("cache_miss", ns)
 
     def failed(self, total_ns: int, reason: FailureReason) -> None:
         """Count a request that was refused or failed."""
@@ -220,6 +273,10 @@ class ModelStatistics:
         self.compute_input.add(times.compute_input_ns * requests, requests)
         self.compute_infer.add(times.compute_infer_ns * requests, requests)
         self.compute_output.add(times.compute_output_ns * requests, requests)
+        if self.summaries is not None and requests:
+            self.summaries.add("compute_input", times.compute_input_ns, requests)
+            self.summaries.add("compute_infer", times.compute_infer_ns, requests)
+            self.summaries.add("compute_output", times.compute_output_ns, requests)
 
     def execution_ns(self) -> int:
         """Return how long all executions took, each counted once."""
@@ -247,13 +304,16 @@ class ModelStatistics:
             inference_count=self.inference_count,
             execution_count=self.execution_count,
             inference_stats=self._inference_message(),
+            response_stats=None if self.responses is None else self.responses.messages(),
             batch_stats=[self._batch_message(rows, batch) for rows, batch in sorted(self.batches.items())],
         )
 
     def _inference_message(self) -> pb.InferStatistics:
         names = ("success", "fail", "queue", "compute_input", "compute_infer", "compute_output")
         durations: Mapping[str, pb.StatisticDuration] = {name: getattr(self, name).message() for name in names}
-        return pb.InferStatistics(**durations, cache_hit=pb.StatisticDuration(), cache_miss=pb.StatisticDuration())
+        return pb.InferStatistics(
+            **durations, cache_hit=self.cache_hits.message(), cache_miss=self.cache_misses.message()
+        )
 
     @staticmethod
     def _batch_message(rows: int, batch: BatchStatistics) -> pb.InferBatchStatistics:

@@ -86,17 +86,24 @@ STREAM = graph(("stream", "X", "token"), ("b", "token", "out"))
 class Bench:
     """An ensemble and the models of its steps."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, limit: int = 0) -> None:
         self.models = FakeModels()
         self.statistics = ModelStatistics()
         self.clock = VirtualClock()
         steps = EnsembleSteps.of(config, model_config)
-        self.runner = EnsembleRunner(steps, 2, self.models, self.statistics, self.clock)
+        self.runner = EnsembleRunner(steps, 2, self.models, self.statistics, self.clock, limit)
         self.client = Client()
 
     def ask(self) -> EnsembleRequest:
         """Send a request."""
         return self.runner.submit(ask("7"), 1, self.client.deliver, self.models)
+
+    def ask_many(self, count: int) -> list[Client]:
+        """Send requests of a client each."""
+        clients = [Client() for _ in range(count)]
+        for client in clients:
+            self.runner.submit(ask("7"), 1, client.deliver, self.models)
+        return clients
 
     @property
     def steps(self) -> list[StepRequest]:
@@ -220,3 +227,80 @@ async def test_a_request_that_is_over_leaves_no_circle_to_keep_its_tensors():
         assert tensors() is None
     finally:
         gc.enable()
+
+
+def test_a_step_has_no_more_open_requests_than_the_limit():
+    bench = Bench(CHAIN, limit=2)
+    clients = bench.ask_many(4)
+    assert [step.index for step in bench.steps] == [0, 0]
+    bench.steps[0].answer("Y")
+    assert [step.index for step in bench.steps] == [0, 0, 1, 0]
+    for number in range(1, 8):
+        bench.steps[number].answer("Y")
+    assert all(client.over for client in clients)
+    assert (bench.runner.running, bench.models.holds) == (0, 0)
+
+
+def test_a_stream_waits_while_the_step_behind_it_is_full():
+    bench = Bench(STREAM, limit=1)
+    bench.ask()
+    stream = bench.steps[0]
+    stream.answer("Y", final=False)
+    assert stream.calls == []
+    stream.answer("Y", final=False)
+    stream.answer("Y", final=False)
+    assert (stream.calls, len(bench.steps)) == (["pause"], 2)
+    bench.steps[1].answer("Y")
+    assert (stream.calls, len(bench.steps)) == (["pause"], 3)
+    bench.steps[2].answer("Y")
+    assert (stream.calls, len(bench.steps)) == (["pause", "resume"], 4)
+    stream.answer()
+    bench.steps[3].answer("Y")
+    assert [response.final for response in bench.client.responses] == [False, False, True]
+
+
+def test_a_client_that_reads_slowly_holds_a_stream_that_a_full_step_has_let_go():
+    bench = Bench(STREAM, limit=1)
+    request = bench.ask()
+    for _ in range(2):
+        bench.steps[0].answer("Y", final=False)
+    request.pause()
+    bench.steps[1].answer("Y")
+    assert bench.steps[0].calls == ["pause", "pause"]
+    request.resume()
+    assert bench.steps[0].calls == ["pause", "pause", "resume"]
+
+
+def test_what_waits_leaves_with_its_request():
+    bench = Bench(ONE, limit=1)
+    clients = [Client() for _ in range(4)]
+    requests = [bench.runner.submit(ask("7"), 1, client.deliver, bench.models) for client in clients[:3]]
+    requests[1].cancel()
+    assert clients[1].responses[-1].error.kind is ErrorKind.CANCELLED
+    bench.steps[0].answer("Y")
+    assert len(bench.steps) == 2, "the third one follows the first"
+    requests[2].cancel()
+    bench.steps[1].answer("Y")
+    bench.runner.submit(ask("7"), 1, clients[3].deliver, bench.models)
+    bench.steps[2].answer("Y")
+    assert [bool(client.error) for client in clients] == [False, True, True, False]
+    assert (bench.runner.running, bench.models.holds) == (0, 0)
+
+
+def test_an_error_lets_a_waiting_stream_go_on():
+    bench = Bench(STREAM, limit=1)
+    bench.ask()
+    for _ in range(2):
+        bench.steps[0].answer("Y", final=False)
+    bench.steps[1].answer(error=internal("no"))
+    assert bench.client.error == "no"
+    assert bench.steps[0].calls == ["pause", "resume", "cancel"]
+    assert len(bench.steps) == 2
+
+
+def test_many_waiting_calls_that_are_answered_at_once_need_no_deep_stack():
+    bench = Bench(ONE, limit=1)
+    clients = bench.ask_many(5000)
+    bench.models.at_once = ["Y"] * 4999
+    bench.steps[0].answer("Y")
+    assert all(client.over for client in clients)

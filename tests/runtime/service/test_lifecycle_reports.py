@@ -8,9 +8,9 @@ from argosy_runtime.errors import ServingError
 
 IGNORED = {
     "instance_group [ { count: 1 kind: KIND_CPU rate_limiter { priority: 2 } } ]": "instance_group.rate_limiter",
-    'instance_group [ { count: 1 kind: KIND_CPU host_policy: "p" } ]': "instance_group.host_policy",
-    'model_metrics { metric_control [ { metric_identifier { family: "nv_inference_first_response_histogram_ms" } '
-    "histogram_options { buckets: [ 1, 2 ] } } ] }": "model_metrics",
+    "response_cache { enable: true }": "response_cache",
+    'model_metrics { metric_control [ { metric_identifier { family: "nv_inference_count" } '
+    "histogram_options { buckets: [ 1, 2 ] } } ] }": "model_metrics of families without buckets of their own",
     "optimization { cuda { graphs: true } }": "optimization.cuda.graphs",
     "optimization { cuda { busy_wait_events: true } }": "optimization.cuda.busy_wait_events",
     "optimization { cuda { output_copy_stream: true } }": "optimization.cuda.output_copy_stream",
@@ -38,14 +38,10 @@ async def test_a_setting_without_effect_is_reported(repository, serve, caplog, t
 async def test_an_ensemble_tells_too(repository, serve):
     for name in "ab":
         repository.add(name)
-    repository.write(
-        "e",
-        {"1/.keep": ""},
-        ENSEMBLE.replace("ensemble_scheduling {", "ensemble_scheduling { max_inflight_requests: 3"),
-    )
+    repository.write("e", {"1/.keep": ""}, ENSEMBLE + "response_cache { enable: true }")
     plane = await serve()
     await plane.load("e", None, {})
-    assert await reason(plane, "e") == "ensemble_scheduling.max_inflight_requests has no effect on this server"
+    assert await reason(plane, "e") == "response_cache has no effect on this server"
 
 
 async def test_the_index_is_the_same_message_while_it_tells_the_same(repository, serve):

@@ -57,7 +57,7 @@ _INSTEAD = {
 }
 
 _UNSUPPORTED = Reason.UNSUPPORTED_FORMAT
-_REFUSED_CONFIG = frozenset({"model_repository_agents", "response_cache"})
+_REFUSED_CONFIG = frozenset({"model_repository_agents"})
 """What of `spec.config` the bundled server refuses: `argosy_runtime.repository.unsupported`."""
 
 _ENGINELESS = (

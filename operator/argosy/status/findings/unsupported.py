@@ -20,10 +20,19 @@ def _is_idle(member: InferenceModel | Ensemble, field: str) -> bool:
     return rollout is not None and not rollout.proves and bool(getattr(rollout, field) != getattr(Rollout(), field))
 
 
+def _caches(model: InferenceModel) -> bool:
+    cache = model.spec.config.get("response_cache")
+    return isinstance(cache, Mapping) and cache.get("enable") is True
+
+
 _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] = {
     "spec.rateLimiter": (
-        lambda model, pool: model.spec.rate_limited and (_is_bundled(pool) or pool.spec.rate_limit is None),
-        "instances run whenever they are free: only NVIDIA's server limits them, and with the pool's spec.rateLimit",
+        lambda model, pool: model.spec.rate_limited and pool.spec.rate_limit is None,
+        "instances run whenever they are free: servers limit them with the pool's spec.rateLimit alone",
+    ),
+    "spec.config.response_cache": (
+        lambda model, pool: pool.spec.cache is None and _caches(model),
+        "answers are not kept: servers keep them with the pool's spec.cache alone",
     ),
     "spec.chat": (lambda model, pool: model.spec.chat is not None and not _is_bundled(pool), _CHAT),
     "spec.rollout.analysis": (lambda model, _: _is_idle(model, "analysis"), _WITHOUT_STEPS),
@@ -31,10 +40,6 @@ _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] 
     "spec.rollout.paused": (lambda model, _: _is_idle(model, "paused"), _WITHOUT_STEPS),
 }
 _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
-    "spec.maxInflightRequests": (
-        lambda ensemble, pool: ensemble.spec.max_inflight_requests is not None and _is_bundled(pool),
-        "the bundled server sets no bound; requests go on to a step as they come",
-    ),
     "spec.chat": (lambda ensemble, pool: ensemble.spec.chat is not None and not _is_bundled(pool), _CHAT),
     "spec.rollout.analysis": (lambda ensemble, _: _is_idle(ensemble, "analysis"), _WITHOUT_STEPS),
     "spec.rollout.sticky": (lambda ensemble, _: _is_idle(ensemble, "sticky"), _WITHOUT_STEPS),
@@ -44,14 +49,6 @@ _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
     "spec.packing.consolidate": (
         lambda pool: pool.spec.packing.consolidate,
         "a model that serves is moved only where another would find no place",
-    ),
-    "spec.rateLimit": (
-        lambda pool: pool.spec.rate_limit is not None and pool.spec.runtime.name is RuntimeName.ARGOSY,
-        "the bundled server does not limit rates; instances run whenever they are free",
-    ),
-    "spec.cache": (
-        lambda pool: pool.spec.cache is not None and pool.spec.runtime.name is RuntimeName.ARGOSY,
-        "the bundled server keeps no answers",
     ),
 }
 

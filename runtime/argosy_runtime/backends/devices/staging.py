@@ -8,6 +8,8 @@ from tritonclient.grpc.model_config_pb2 import ModelOptimizationPolicy
 
 from argosy_runtime.messages import Array
 
+from .pinned_pool import PINNED_POOL, PinnedPool
+
 LIMIT: Final = 64 << 20
 """Bytes of page-locked memory that an instance retains for one direction; larger batches are copied without it."""
 
@@ -23,9 +25,10 @@ class Staging:
     It grows between batches, to what the largest batch requested: no memory is freed while a copy may run.
     """
 
-    def __init__(self, allocate: Allocate, limit: int = LIMIT) -> None:
+    def __init__(self, allocate: Allocate, limit: int = LIMIT, pool: PinnedPool = PINNED_POOL) -> None:
         self._allocate = allocate
         self._limit = limit
+        self._pool = pool
         self._buffer: Array = np.empty(0, np.uint8)
         self._requested = 0
 
@@ -40,10 +43,16 @@ class Staging:
         requested, self._requested = self._requested, 0
         if not len(self._buffer) < requested <= self._limit:
             return
+        size = 1 << (requested - 1).bit_length()
+        if not self._pool.reserve(size):
+            return
         try:
-            self._buffer = self._allocate(1 << (requested - 1).bit_length())
+            self._buffer = self._allocate(size)
         except Exception:  # the machine has no more page-locked memory: the present buffer stays
+            self._pool.free(size)
             self._limit = len(self._buffer)
+        else:
+            self._pool.free_with(self._buffer, size)
 
 
 def buffers(policy: ModelOptimizationPolicy, allocate: Allocate) -> tuple[Staging, Staging]:

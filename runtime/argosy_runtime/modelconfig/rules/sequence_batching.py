@@ -16,16 +16,20 @@ def check_sequence_batching(config: ModelConfig) -> Iterator[Violation]:
     if not config.HasField("sequence_batching"):
         return
     if config.response_cache.enable:
-        yield Violation(
-            "response_cache.enable",
-            f"Response Cache does not currently support model {config.name} with sequence batching "
-            "scheduler. Please disable the response cache.",
-        )
+        yield Violation("response_cache.enable", sequences_cached(config.name))
     strategy = config.sequence_batching.WhichOneof("strategy_choice")
     if strategy == "oldest":
         yield from _check_oldest(config)
     if strategy == "direct":
         yield from _check_direct(config)
+
+
+def sequences_cached(name: str) -> str:
+    """Return the message for a model, or an ensemble with one, that caches answers which a sequence decides."""
+    return (
+        f"Response Cache does not currently support model {name} with sequence batching scheduler. Please disable the "
+        "response cache."
+    )
 
 
 def _check_oldest(config: ModelConfig) -> Iterator[Violation]:

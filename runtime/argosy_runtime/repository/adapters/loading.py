@@ -12,7 +12,6 @@ from argosy_runtime.repository.records import ModelRecord
 from argosy_runtime.repository.serving.adapters import AdapterBase, Base, ServedAdapter
 from argosy_runtime.repository.serving.routed import ServedVariants
 from argosy_runtime.repository.serving.served import ServedModel
-from argosy_runtime.telemetry.statistics import ModelStatistics
 
 
 async def load(adapter: PreparedModel, version: int, records: Mapping[str, ModelRecord]) -> ServedAdapter:
@@ -30,7 +29,7 @@ async def load(adapter: PreparedModel, version: int, records: Mapping[str, Model
         raise unavailable(f"the base model '{base}' of adapter '{name}' is not loaded{why}")
     config = _config(prepared.config, model)
     old = records[name].answering.get(str(version))
-    statistics = old.statistics if old is not None else ModelStatistics()
+    statistics = old.statistics if old is not None else prepared.new_statistics()
     served = ServedAdapter(prepared, version, config, serving, statistics, _loaded_name(adapter, version))
     await model.add_adapter(served.adapter)
     return served

@@ -6,9 +6,14 @@ from dataclasses import dataclass, field, replace
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError
+from argosy_runtime.execution.cached.answers import CachedAnswers
+from argosy_runtime.execution.clock import Clock
 from argosy_runtime.modelconfig import inplace
 from argosy_runtime.modelconfig.parameters import adapters, variants
 from argosy_runtime.repository.folders.layout import ModelFolder
+from argosy_runtime.repository.preparing.features import Features
+from argosy_runtime.telemetry.statistics import ModelStatistics
+from argosy_runtime.telemetry.triton_families import FIRST_RESPONSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class Prepared:
 
     `versions` ascend: one that has a configuration of its own is alone, the others share the model's. `declared` is the
     configuration before the backend and the machine completed it. `steps` are the models that an ensemble runs, or the
-    variants of a routed model; other models have none.
+    variants of a routed model; other models have none. `features` are those of the server.
     """
 
     folder: ModelFolder
@@ -41,6 +46,25 @@ class Prepared:
     declared: ModelConfig
     steps: frozenset[str] = frozenset()
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    features: Features = field(default=Features(), compare=False, repr=False)
+
+    def new_statistics(self) -> ModelStatistics:
+        """Return the counters of a version that begins to serve."""
+        config = self.config
+        return ModelStatistics(
+            summaries=self.features.summaries,
+            responses=config.model_transaction_policy.decoupled and not self.is_ensemble,
+            first_response_ms=_first_response_buckets(config),
+            caches=config.response_cache.enable and self.features.response_cache is not None,
+        )
+
+    def cached_answers(self, version: int, statistics: ModelStatistics, clock: Clock) -> CachedAnswers | None:
+        """Return the response cache as a version uses it; None where the model or the server has none."""
+        cache = self.features.response_cache
+        if cache is None or not self.config.response_cache.enable:
+            return None
+        outputs = [output.name for output in self.config.output]
+        return CachedAnswers(cache, self.config.name, version, outputs, statistics, clock)
 
     @property
     def is_ensemble(self) -> bool:
@@ -114,3 +138,10 @@ class PreparedModel:
     def steps(self) -> frozenset[str]:
         """The models that any of the versions runs."""
         return frozenset().union(*(prepared.steps for prepared in self.versions.values()))
+
+
+def _first_response_buckets(config: ModelConfig) -> Sequence[float]:
+    """Return the bounds, in milliseconds and ascending, that `model_metrics` sets; none for the ordinary ones."""
+    controls = config.model_metrics.metric_control
+    own = [control for control in controls if control.metric_identifier.family == FIRST_RESPONSE]
+    return sorted(set(own[-1].histogram_options.buckets)) if own else ()

@@ -22,20 +22,30 @@ from argosy_runtime.modelconfig.versions import require
 from argosy_runtime.repository import unsupported
 from argosy_runtime.repository.folders.layout import ModelFolder
 from argosy_runtime.repository.options import RepositoryOptions, with_settings, without_settings
+from argosy_runtime.repository.preparing.features import Features
 
 from .declared import deciding_part, declared_config, declared_version, load_timeout, selected, steps_of
 from .labels import read_labels
 from .prepared import Prepared, PreparedModel
 
+_NO_FEATURES = Features()
+
 
 class Preparer:
     """Preparation of models for one machine. `gpus` are the usable ones: ordinal to compute capability."""
 
-    def __init__(self, options: RepositoryOptions, gpus: Mapping[int, str], calls: ServerCalls) -> None:
+    def __init__(
+        self,
+        options: RepositoryOptions,
+        gpus: Mapping[int, str],
+        calls: ServerCalls,
+        features: Features = _NO_FEATURES,
+    ) -> None:
         self._options = options
         self._gpus = gpus
         self._ordinals = tuple(gpus)
         self._calls = calls
+        self._features = features
 
     def poll(self, folder: ModelFolder, override: str | None = None) -> PreparedModel:
         """Return what is certain without opening the model. Raises ServingError.
@@ -74,7 +84,7 @@ class Preparer:
         _raise_if_any([*rules(config, folder.name), *check_placement(config, self._ordinals)])
         unsupported.refuse(config)
         labels = await asyncio.to_thread(read_labels, folder, polled.versions[0], config)
-        return replace(polled, config=config, labels=labels)
+        return replace(polled, config=config, labels=labels, features=self._features)
 
     async def _autofilled(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:
         """Complete the configuration from the first GPU's file; the default file's name stays as it was."""

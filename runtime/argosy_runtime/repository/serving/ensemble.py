@@ -91,7 +91,9 @@ class ServedEnsemble(CompositeVersion):
         self._models = models
         self._by_step = [models[step.model, step.version] for step in steps.steps]
         self._divides = any(isinstance(model, DividedModel) for model in self._by_step)
-        self._runner = EnsembleRunner(steps, version, self, statistics, LoopClock())
+        limit = self.config.ensemble_scheduling.max_inflight_requests
+        self._runner = EnsembleRunner(steps, version, self, statistics, LoopClock(), limit)
+        self._cached = prepared.cached_answers(version, statistics, LoopClock())
 
     def _parts(self) -> Iterator[ServedVersion]:
         for model in self._models.values():
@@ -132,9 +134,15 @@ class ServedEnsemble(CompositeVersion):
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         admitted = self._admission.admit(request)
-        request = admitted.seen_by_model(request)
+        seen = admitted.seen_by_model(request)
+        deliver = self._output_shapes.before(deliver)
+        if self._cached is None:
+            return self._run(seen, admitted.size, deliver)
+        return self._cached.submit(seen, deliver, None, lambda then: self._run(seen, admitted.size, then))
+
+    def _run(self, request: InferRequest, size: int, deliver: Deliver) -> Submission:
         steps = _RequestSteps(self._by_step, request) if self._divides else self
-        return self._runner.submit(request, admitted.size, self._output_shapes.before(deliver), steps)
+        return self._runner.submit(request, size, deliver, steps)
 
     def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
         model = self._by_step[index]

@@ -6,7 +6,7 @@ from pathlib import Path
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends import isolation
-from argosy_runtime.backends.contract import EngineState, InstanceSpec, Isolation, ServerCall
+from argosy_runtime.backends.contract import ANYWHERE, EngineState, HostPolicy, InstanceSpec, Isolation, ServerCall
 from argosy_runtime.execution.calls.server import ServerCalls, Value
 from argosy_runtime.execution.instance import Instance
 from argosy_runtime.execution.instance_group import InstanceGroup, NewInstance, OnDeath, Slot
@@ -45,7 +45,7 @@ class InstanceFactory:
     """Factory of one version's instances. `timeout`: seconds that one may load.
 
     `engines` has the states of their engines. `environment`: folder of the backend's engine environment, if a flag
-    names one.
+    names one. `host_policies` by name.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class InstanceFactory:
         engines: EngineStatistics,
         timeout: float,
         environment: Path | None,
+        host_policies: Mapping[str, HostPolicy],
     ) -> None:
         self._folder = folder
         self._version = version
@@ -65,6 +66,7 @@ class InstanceFactory:
         self._engines = engines
         self._timeout = timeout
         self._environment = environment
+        self._host_policies = host_policies
 
     def placements(self, config: ModelConfig) -> list[InstancePlacement]:
         """Return the instances of a complete configuration."""
@@ -82,6 +84,7 @@ class InstanceFactory:
             kind=placement.kind,
             device_id=placement.device_id,
             environment=self._environment,
+            host_policy=self._host_policies.get(placement.host_policy, ANYWHERE),
         )
         calls = InstanceCalls(self._calls, placement.name, self._engines)
         isolated = isolation(config) is Isolation.PROCESS

@@ -21,12 +21,11 @@ from argosy_runtime.repository.folders.initial_states import initial_states
 from argosy_runtime.repository.folders.layout import INITIAL_STATE_FOLDER, WARMUP_FOLDER
 from argosy_runtime.repository.options import RepositoryOptions
 from argosy_runtime.repository.preparing import Prepared, load_timeout
-from argosy_runtime.scheduling.admission import Admission
+from argosy_runtime.scheduling.admission import Admission, Admitted
 from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.scheduling.scheduler import Scheduler
 from argosy_runtime.scheduling.sequences.scheduler import SequenceScheduler
-from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from . import warmup
 from .adapter_table import NO_ADAPTERS, AdapterTable, LoadedAdapter
@@ -50,16 +49,22 @@ class ServedModel:
         self.version = version
         self.config = prepared.config
         self.decoupled = bool(prepared.config.model_transaction_policy.decoupled)
-        self.statistics = ModelStatistics()
+        self.statistics = prepared.new_statistics()
         self.labels = prepared.labels
         self.folder = prepared.folder.path
         self._data_folder = partial(prepared.folder.data_folder, version)
         self._strategy = partial(load_strategy, prepared.config, prepared.folder, version)
         self._most = prepared.config.max_batch_size
         self._timeout = load_timeout(self.config, options)
-        environment = options.environment(self.config.backend)
         self._maker = InstanceFactory(
-            prepared.folder, version, gpus, calls, self.statistics.engines, self._timeout, environment
+            prepared.folder,
+            version,
+            gpus,
+            calls,
+            self.statistics.engines,
+            self._timeout,
+            options.environment(self.config.backend),
+            options.host_policies,
         )
         self._admission = Admission(self.config)
         self._output_shapes = OutputShapes(self.config)
@@ -70,6 +75,7 @@ class ServedModel:
         makers = self._makers()
         self._scheduler, self._dispatcher = self._scheduling([new for _, new in makers])
         self._instances = VersionInstances([slot for slot, _ in makers], self._dispatcher.group)
+        self._cached = prepared.cached_answers(version, self.statistics, LoopClock())
         self.adapters = AdapterTable()
         self._dispatcher.group.prepare = self._add_adapters
         self._sleep = InstanceSleep(
@@ -112,6 +118,7 @@ class ServedModel:
     async def add_adapter(self, adapter: LoadedAdapter) -> None:
         """Load an adapter into every instance, also into those that are loaded later. Raises ServingError."""
         await self.adapters.add(adapter, self._dispatcher.group.manage)
+        self._forget_answers()
 
     async def remove_adapter(self, adapter: LoadedAdapter) -> None:
         """Unload an adapter from every instance, unless another one has its name by now."""
@@ -119,6 +126,12 @@ class ServedModel:
             await self.adapters.remove(adapter, self._dispatcher.group.manage)
         except ServingError as error:
             _log.warning("adapter '%s' of model '%s' cannot be unloaded: %s", adapter.name, self.name, error.message)
+        self._forget_answers()
+
+    def _forget_answers(self) -> None:
+        """Use no answer of the cache any more: an adapter's name may mean other weights now."""
+        if self._cached is not None:
+            self._cached.forget()
 
     async def _add_adapters(self, instance: Instance, present: Mapping[str, LoadedAdapter] = NO_ADAPTERS) -> None:
         """Load the adapters that are not `present` into an instance. One that does not fit fails by itself."""
@@ -234,10 +247,16 @@ class ServedModel:
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         admitted = self._admission.admit(request)
-        request = admitted.seen_by_model(request)
+        seen = admitted.seen_by_model(request)
+        deliver = self._output_shapes.before(deliver)
+        if self._cached is None:
+            return self._run(seen, admitted, deliver)
+        return self._cached.submit(seen, deliver, self._order, lambda then: self._run(seen, admitted, then))
+
+    def _run(self, request: InferRequest, admitted: Admitted, deliver: Deliver) -> Submission:
         if self._sleep.asleep:
             self._sleep.end_soon()
-        return self._dispatcher.submit(request, admitted.size, admitted.key, self._output_shapes.before(deliver))
+        return self._dispatcher.submit(request, admitted.size, admitted.key, deliver)
 
     def continues(self, request: InferRequest) -> bool:
         return self._dispatcher.continues(request)

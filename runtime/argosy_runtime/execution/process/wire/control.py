@@ -7,7 +7,7 @@ import msgspec
 from google.protobuf.message import DecodeError
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends.contract import InstanceSpec, ServerCall
+from argosy_runtime.backends.contract import ANYWHERE, HostPolicy, InstanceSpec, ServerCall
 from argosy_runtime.backends.engines.commands import Command
 
 from .frames import CONTROL, Frame, FrameError, FrameWriter
@@ -24,18 +24,21 @@ class SpecBody(msgspec.Struct):
     name: str
     kind: str
     device_id: int
+    host_policy: HostPolicy = ANYWHERE
 
     @classmethod
     def of(cls, spec: InstanceSpec) -> "SpecBody":
         """Return the message of a spec."""
         folders = (str(spec.model_dir), str(spec.version_dir))
-        return cls(spec.config.SerializeToString(), spec.version, *folders, spec.name, spec.kind, spec.device_id)
+        config = spec.config.SerializeToString()
+        return cls(config, spec.version, *folders, spec.name, spec.kind, spec.device_id, spec.host_policy)
 
     def spec(self) -> InstanceSpec:
         """Return the spec of a message."""
         folders = (Path(self.model_dir), Path(self.version_dir))
         config = ModelConfig.FromString(self.config)
-        return InstanceSpec(config, self.version, *folders, self.name, self.kind, self.device_id)
+        placed = (self.name, self.kind, self.device_id)
+        return InstanceSpec(config, self.version, *folders, *placed, host_policy=self.host_policy)
 
 
 class Load(msgspec.Struct, tag=True):

@@ -1,0 +1,1 @@
+"""The rate limiter as the versions of models use it."""

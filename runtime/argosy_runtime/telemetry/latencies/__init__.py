@@ -1,0 +1,1 @@
+"""Durations as Triton reports them: counts with sums, summaries, and those of each response of a stream."""
