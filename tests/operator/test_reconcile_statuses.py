@@ -63,7 +63,9 @@ def decide(
 
 
 REFUSED = {
-    "spec.config.response_cache": {"config": {"response_cache": {"enable": True}}},
+    "spec.config.model_repository_agents": {
+        "config": {"model_repository_agents": {"agents": [{"name": "checksum"}]}},
+    },
 }
 
 

@@ -270,7 +270,8 @@ def test_a_pools_flags_reach_its_servers(workspace: Any, tmp_path: Path) -> None
     command.control_token.write_text("a" * 32)
     options = flags.parse(command.arguments()[3:])
     assert options.log.log_verbose_level == 1
-    assert set(options.without_effect) == {"--rate-limit", "--cache-config"}
+    assert options.without_effect == ()
+    assert (options.repository.cache_bytes, options.repository.rate_limits) == (1048576, ())
 
 
 def test_what_is_written_is_read_again_with_its_history(workspace: Any, documents: Any) -> None:

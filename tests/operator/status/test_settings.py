@@ -49,13 +49,11 @@ def test_every_setting_without_effect_is_named() -> None:
     assert "spec.rateLimiter" in condition_of(status, "Valid").message
 
 
-def test_an_ensembles_settings_without_effect_are_named() -> None:
-    reported_of = {}
-    for runtime in ("argosy", "triton"):
-        resources = [pool(runtime={"name": runtime}), model("x"), ensemble("e", {"model": "x"}, maxInflightRequests=4)]
-        status = of_ensemble(statuses(decided_round(resources, [report("p-0", loaded("x"), loaded("e"))])))
-        reported_of[runtime] = "spec.maxInflightRequests" in condition_of(status, "Valid").message
-    assert reported_of == {"argosy": True, "triton": False}
+@pytest.mark.parametrize("runtime", ["argosy", "triton"])
+def test_a_limit_of_an_ensembles_steps_acts_on_both_runtimes(runtime: str) -> None:
+    resources = [pool(runtime={"name": runtime}), model("x"), ensemble("e", {"model": "x"}, maxInflightRequests=4)]
+    status = of_ensemble(statuses(decided_round(resources, [report("p-0", loaded("x"), loaded("e"))])))
+    assert "spec.maxInflightRequests" not in condition_of(status, "Valid").message
 
 
 def test_what_says_how_a_version_is_proven_is_reported_where_none_is() -> None:
@@ -91,21 +89,27 @@ def test_a_chat_that_no_server_answers_is_reported() -> None:
         assert ("spec.chat" in condition_of(status, "Valid").message) == (runtime == "triton")
 
 
-def test_a_pools_settings_without_effect_are_named() -> None:
+@pytest.mark.parametrize("runtime", ["argosy", "triton"])
+def test_a_pools_settings_without_effect_are_named(runtime: str) -> None:
     settings: dict[str, Any] = {
         "packing": {"consolidate": True},
         "rateLimit": {},
         "cache": {"size": "1Gi"},
+        "runtime": {"name": runtime},
     }
     status = of_pool(statuses(decided_round([pool(**settings)])))
     assert described(status, "Valid") == ("True", "SettingWithoutEffect")
-    for field in ("packing.consolidate", "rateLimit", "cache"):
-        assert f"spec.{field}: " in condition_of(status, "Valid").message
-    settings["runtime"] = {"name": "triton"}
-    status = of_pool(statuses(decided_round([pool(**settings)])))
     assert "spec.packing.consolidate" in condition_of(status, "Valid").message
     assert "spec.rateLimit" not in condition_of(status, "Valid").message
     assert "spec.cache" not in condition_of(status, "Valid").message
+
+
+def test_a_cached_model_in_a_pool_without_a_cache_is_reported() -> None:
+    cached = model(config={"response_cache": {"enable": True}})
+    for spec, reason in (({}, "SettingWithoutEffect"), ({"cache": {"size": "1Mi"}}, "Valid")):
+        valid = condition_of(of_model(statuses(decided_round([pool(**spec), cached]))), "Valid")
+        assert valid.reason == reason
+        assert ("spec.config.response_cache: answers are not kept" in valid.message) == (reason != "Valid")
 
 
 def test_a_rate_limiter_that_no_server_heeds_is_reported() -> None:
@@ -115,7 +119,7 @@ def test_a_rate_limiter_that_no_server_heeds_is_reported() -> None:
     for spec, reason in (
         ({}, "SettingWithoutEffect"),
         (triton, "SettingWithoutEffect"),
-        (limits, "SettingWithoutEffect"),
+        (limits, "Valid"),
         ({**triton, **limits}, "Valid"),
     ):
         valid = condition_of(of_model(statuses(decided_round([pool(**spec), limited]))), "Valid")
