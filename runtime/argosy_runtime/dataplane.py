@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version as distribution_version
 from time import monotonic, monotonic_ns, time
 
@@ -28,6 +28,7 @@ from .telemetry.argosy_families import argosy_families, device_families
 from .telemetry.custom import CustomMetrics
 from .telemetry.exposition import Family
 from .telemetry.log_settings import LogSettings, Setting
+from .telemetry.machine.certificates import CertificateState, certificate_families
 from .telemetry.machine.sampling import MachineSampling
 from .telemetry.parts import in_parts
 from .telemetry.triton_families import cache_families, pinned_families, triton_families
@@ -56,7 +57,8 @@ _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.I
 class DataPlane:
     """The server's service without a protocol, as `frontends.port` declares it. All methods run on the event loop.
 
-    `gpus` are those it may use: ordinal to compute capability, such as "9.0". The caller starts and stops `machine`.
+    `gpus` are those it may use: ordinal to compute capability, such as "9.0". The caller starts and stops `machine`,
+    and reports the `certificates` of its ports.
     """
 
     def __init__(
@@ -67,11 +69,13 @@ class DataPlane:
         strict_readiness: bool = True,
         log: LogSettings | None = None,
         machine: MachineSampling | None = None,
+        certificates: Callable[[], Iterable[CertificateState]] = tuple,
     ) -> None:
         self._options = options
         self._log_settings = log or LogSettings()
         self._strict_readiness = strict_readiness
         self._machine = machine
+        self._certificates = certificates
         self._seen: dict[str, ModelFolder] = {}
         self._server_id = server_id
         self._index = describing.Index()
@@ -140,6 +144,11 @@ class DataPlane:
         """Report not ready, and refuse requests of clients; calls of running models go on, and copies end."""
         self._accepting = False
         self.registry.end_shadows()
+
+    async def answered(self, grace: float) -> None:
+        """Refuse requests of clients, and wait until those before are answered, for `grace` seconds at most."""
+        self.stop_accepting()
+        await self.registry.answered(grace)
 
     async def close(self, grace: float) -> None:
         """Answer the accepted requests, within `grace` seconds, and release every model."""
@@ -235,7 +244,7 @@ class DataPlane:
         if single and served.decoupled:
             raise DecoupledModelError
         if not self._accepting and not served.continues(request):
-            raise unavailable("Server is stopping, scheduler for model has stopped accepting new inference requests")
+            raise unavailable(_stopping(request, served.config))
         return served.submit(request, deliver)
 
     def pin(self, requests: Sequence[InferRequest]) -> None:
@@ -257,6 +266,9 @@ class DataPlane:
     def change_log_settings(self, changes: Mapping[str, Setting]) -> None:
         self._log_settings.change(changes)
 
+    def model_metric(self, family: str) -> Sequence[tuple[Mapping[str, str], float]]:
+        return self._custom.samples(family)
+
     def metrics(self) -> AsyncIterator[bytes]:
         return in_parts(self._records(), self._model_families, self._other_families)
 
@@ -275,12 +287,20 @@ class DataPlane:
     def _own_families(self) -> list[Family]:
         machine = self._machine.families() if self._machine is not None else []
         cache = cache_families(self._cache) if self._cache is not None else []
-        return [*cache, *pinned_families(PINNED_POOL), *device_families(DEVICE_TRANSFERS), *machine]
+        certificates = certificate_families(self._certificates())
+        return [*cache, *pinned_families(PINNED_POOL), *device_families(DEVICE_TRANSFERS), *certificates, *machine]
 
     @property
     def custom_metrics(self) -> CustomMetrics:
         """Metrics that models define."""
         return self._custom
+
+
+def _stopping(request: InferRequest, config: ModelConfig) -> str:
+    """Return the message for a request that comes while the server ends."""
+    ensemble = f"in ensemble '{config.name}', " if config.HasField("ensemble_scheduling") else ""
+    refusal = "Server is stopping, scheduler for model has stopped accepting new inference requests"
+    return f"{ensemble}{request.log_prefix}{refusal}"
 
 
 class ModelCalls:

@@ -5,6 +5,7 @@ import gc
 import logging
 import resource
 import signal
+import ssl
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -26,6 +27,8 @@ from .frontends.grpc.listener import GrpcListener
 from .frontends.http import app as http
 from .frontends.http.openai.app import OpenAiOptions
 from .frontends.http.wire.listener import HttpListener
+from .frontends.tls.files import TlsFiles
+from .frontends.tls.served import ServedCertificate, follow
 from .repository.options import ControlMode
 from .telemetry.exposition import Family
 from .telemetry.machine.cpu import CpuReader, cpu_families
@@ -47,6 +50,7 @@ class Server:
         self._options = options
         gpus = visible_gpus()
         self._machine = _machine_sampling(options, gpus)
+        self._certificates: list[ServedCertificate] = []
         self.dataplane = DataPlane(
             options.repository,
             {gpu.ordinal: gpu.compute_capability for gpu in gpus},
@@ -54,12 +58,14 @@ class Server:
             options.strict_readiness,
             log=options.log,
             machine=self._machine,
+            certificates=lambda: [certificate.state for certificate in self._certificates],
         )
         self._listeners: list[_Listener] = []
         self._apis: list[HttpListener] = []
         """Those over HTTP to which clients send requests."""
         self._poll: asyncio.Task[None] | None = None
-        self._keys: asyncio.Task[None] | None = None
+        self._following: list[asyncio.Task[None]] = []
+        """What reads files of secrets again as they change."""
 
     async def start(self) -> dict[str, ServingError]:
         """Open the ports, then load the models; health answers meanwhile. Return the models that failed."""
@@ -79,16 +85,17 @@ class Server:
                 port=options.http_port,
                 reuse_port=options.reuse_http_port,
                 max_input_size=options.max_input_size,
-                header_forward_pattern=options.header_forward_pattern,
+                header_forward_pattern=options.http_header_forward_pattern,
                 restricted=options.http_restricted,
                 timeouts=options.http_timeouts,
                 openai=options.openai if options.openai_port is None else None,
                 metrics=options.metrics_port is not None,
+                tls=self._tls("http", options.http_tls),
             )
             self._add_api(await http.serve(self.dataplane, where))
             _log.info("Started HTTPService at %s:%d", options.http_address, self._listeners[-1].port)
             if where.openai is not None:
-                _log.info("OpenAI API at http://%s:%d/v1", options.http_address, self._listeners[-1].port)
+                self._report_openai(options.http_address)
         if options.openai is not None:
             await self._listen_openai(options.openai)
         if options.grpc_port is not None:
@@ -96,31 +103,55 @@ class Server:
                 host=options.grpc_address,
                 port=options.grpc_port,
                 reuse_port=options.reuse_grpc_port,
-                header_forward_pattern=options.header_forward_pattern,
+                header_forward_pattern=options.grpc_header_forward_pattern,
                 restricted=options.grpc_restricted,
-                tls=options.grpc_tls,
+                tls=self._tls("grpc", options.grpc_tls),
                 compression=options.grpc_compression,
                 keepalive=options.grpc_keepalive,
+                reflection=options.grpc_reflection,
                 max_input_size=options.max_input_size,
             )
             self._listeners.append(await grpc.serve(self.dataplane, listen))
             _log.info("Started GRPCInferenceService at %s:%d", options.grpc_address, self._listeners[-1].port)
         if options.metrics_port is not None:
             scrape = metrics.MetricsOptions(
-                host=options.metrics_address, port=options.metrics_port, timeouts=options.http_timeouts
+                host=options.metrics_address,
+                port=options.metrics_port,
+                timeouts=options.http_timeouts,
+                tls=self._tls("metrics", options.metrics_tls),
             )
             self._listeners.append(await metrics.serve(self.dataplane, scrape))
             _log.info("Started Metrics Service at %s:%d", options.metrics_address, self._listeners[-1].port)
+        if self._certificates:
+            self._following.append(asyncio.get_running_loop().create_task(follow(self._certificates)))
+
+    def _tls(self, port: str, files: TlsFiles | None) -> ssl.SSLContext | None:
+        """Return what a port needs for TLS; its certificate is replaced as its files change."""
+        if files is None:
+            return None
+        certificate = ServedCertificate(port, files)
+        self._certificates.append(certificate)
+        return certificate.context
 
     async def _listen_openai(self, openai: OpenAiOptions) -> None:
         """Open the port of OpenAI's API, if it has one of its own, and read the API keys again as they change."""
         options = self._options
         if options.openai_port is not None:
-            where = http.OpenAiListen(options.openai_address, options.openai_port, openai, options.http_timeouts)
+            where = http.OpenAiListen(
+                options.openai_address,
+                options.openai_port,
+                openai,
+                options.http_timeouts,
+                self._tls("openai", options.http_tls),
+            )
             self._add_api(await http.serve_openai(self.dataplane, where))
-            _log.info("OpenAI API at http://%s:%d/v1", options.openai_address, self._listeners[-1].port)
+            self._report_openai(options.openai_address)
         if openai.guard is not None:
-            self._keys = asyncio.get_running_loop().create_task(openai.guard.follow())
+            self._following.append(asyncio.get_running_loop().create_task(openai.guard.follow()))
+
+    def _report_openai(self, address: str) -> None:
+        scheme = "http" if self._options.http_tls is None else "https"
+        _log.info("OpenAI API at %s://%s:%d/v1", scheme, address, self._listeners[-1].port)
 
     def _add_api(self, listener: HttpListener) -> None:
         self._listeners.append(listener)
@@ -151,16 +182,23 @@ class Server:
             await asyncio.sleep(_DRAIN_POLL_S)
 
     async def stop(self) -> None:
-        """Refuse further requests, answer the accepted ones, release the models."""
-        for task in (self._poll, self._keys):
+        """Refuse further requests, answer the accepted ones, release the models.
+
+        Ports answer until the last request is answered, and say that the server ends; that of gRPC only if it is to.
+        """
+        for task in (self._poll, *self._following):
             if task is not None:
                 task.cancel()
         loop = asyncio.get_running_loop()
         end = loop.time() + self._options.exit_timeout
         for listener in self._listeners:
-            listener.finish()
-        self.dataplane.stop_accepting()
-        await asyncio.gather(*(listener.stop(self._options.exit_timeout) for listener in self._listeners))
+            if isinstance(listener, HttpListener) or self._options.grpc_answer_while_stopping:
+                listener.drain()
+            else:
+                listener.finish()
+        _log.info("Waiting for in-flight requests to complete.")
+        await self.dataplane.answered(self._options.exit_timeout)
+        await asyncio.gather(*(listener.stop(max(0.0, end - loop.time())) for listener in self._listeners))
         self._machine.stop()
         await self.dataplane.close(max(0.0, end - loop.time()))
         await asyncio.to_thread(remove_unused)
@@ -245,7 +283,7 @@ def _allow_many_clients() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the server with these arguments, or with those of the command line. Return the exit code."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
-    options.log.install(sys.stderr)
+    options.log.install(sys.stdout, sys.stderr)
     _allow_many_clients()
     limit_threads()
     PINNED_POOL.total = options.pinned_bytes

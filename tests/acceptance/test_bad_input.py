@@ -103,7 +103,7 @@ def test_requests_that_do_not_fit_are_refused_in_words(workspace: Workspace, up:
         ({"name": "Q"}, ("unexpected inference input 'Q' for model 'good'",)),
         ({"shape": [1, 1, 1]}, ("'X'", "[1,1,1]", "[-1,-1]")),
         ({"shape": [9, 1], "data": [1.0] * 9}, ("batch-size must be <= 8",)),
-        ({"shape": [1, 2]}, ("Shape does not match true shape of 'data' field",)),
+        ({"shape": [1, 2]}, ("Failed to parse 'data' field: shape does not match true shape",)),
         ({"data": ["one"]}, ("data",)),
     ):
         answer = _post(run, "good", right | wrong)

@@ -6,6 +6,8 @@ The recordings stay what Triton said; Argosy is held to what stands here.
 from dataclasses import dataclass
 from typing import Any
 
+from tests.differential.deviations_protocol import PROTOCOL
+
 
 @dataclass(frozen=True)
 class Deviation:
@@ -146,6 +148,7 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
             {"status": 200, "type": "application/json", "body": _LOG_SETTINGS},
         ],
     ),
+    **{case: Deviation(reason, answer) for case, (reason, answer) in PROTOCOL.items()},
     ("grpc", "stream unknown model, as status"): Deviation(
         "Triton closes a stream with a status only for errors of execution, not for those before it",
         {"code": "NOT_FOUND", "details": "Request for unknown model: 'nope' is not found", "messages": []},

@@ -5,7 +5,7 @@ from typing import Any
 
 import grpc
 from google.protobuf import json_format, message_factory
-from tests.differential.cases import grpc_infer, grpc_server, grpc_stream
+from tests.differential.cases import grpc_infer, grpc_protocol, grpc_server, grpc_stream
 from tests.differential.normalise import values
 from tritonclient.grpc import service_pb2
 
@@ -24,6 +24,7 @@ class GrpcCase:
 
 CASES = [
     *(GrpcCase(*call) for call in grpc_server.CALLS),
+    *(GrpcCase(*call) for call in grpc_protocol.CALLS),
     *(GrpcCase(f"infer {name}", "ModelInfer", [request]) for name, request in grpc_infer.REQUESTS.items()),
     *(
         GrpcCase(f"stream {name}", "ModelStreamInfer", requests, metadata)
@@ -52,7 +53,7 @@ def answer(address: str, case: GrpcCase) -> dict[str, Any]:
 def _call(channel: Any, method: Any, requests: list[Any], metadata: dict[str, str]) -> Any:
     path = f"/{SERVICE.full_name}/{method.name}"
     parse = message_factory.GetMessageClass(method.output_type).FromString
-    pairs = tuple(metadata.items())
+    pairs = tuple((name, value.encode() if name.endswith("-bin") else value) for name, value in metadata.items())
     if method.name == "ModelStreamInfer":
         stream = channel.stream_stream(path, lambda request: request.SerializeToString(), parse)
         return stream(iter(requests), timeout=20.0, metadata=pairs)

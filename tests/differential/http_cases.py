@@ -10,6 +10,7 @@ from tests.differential.cases import (
     http_infer,
     http_inputs,
     http_lifecycle,
+    http_protocol,
     http_server,
 )
 from tests.differential.http_calls import Case, send
@@ -24,6 +25,7 @@ TOPICS: dict[str, list[Case]] = {
     "http_ensembles": http_ensembles.CASES,
     "http_inputs": http_inputs.CASES,
     "http_lifecycle": http_lifecycle.CASES,
+    "http_protocol": http_protocol.CASES,
 }
 
 

@@ -12,6 +12,8 @@ from typing import Any
 MODELS = Path(__file__).resolve().parents[1] / "models"
 NOT_YET = Path(__file__).resolve().parents[1] / "models_of_triton"
 """Models of what Argosy does not serve yet; `pending` has the reason."""
+FORWARDED = "^(FWD-|triton_fwd|priority$)"
+"""Headers that become parameters, two of them by reserved names."""
 RECORDED = Path(__file__).parent / "recorded"
 
 
@@ -25,7 +27,8 @@ def flags(side: str) -> list[str]:
     more = [NOT_YET] if side == "triton" else []
     names = [name for repository in (MODELS, *more) for name in models_in(repository)]
     repositories = [f"--model-repository={repository}" for repository in more]
-    return ["--model-control-mode=explicit", *repositories, *(f"--load-model={name}" for name in names)]
+    forwarded = [f"--{protocol}-header-forward-pattern={FORWARDED}" for protocol in ("http", "grpc")]
+    return ["--model-control-mode=explicit", *repositories, *forwarded, *(f"--load-model={name}" for name in names)]
 
 
 @cache

@@ -3,13 +3,14 @@
 import tempfile
 from pathlib import Path
 
-from tests.differential import grpc_cases, http_cases, metrics_cases, statistics_cases
+from tests.differential import flag_cases, grpc_cases, http_cases, metrics_cases, statistics_cases
 from tests.differential.oracle import MODELS, flags, record
 from tests.peers.triton import triton
 
 
 def main() -> None:
     """Record every topic."""
+    record("flags", [("help", flag_cases.flags_in(flag_cases.help_of_triton()))])
     with tempfile.TemporaryDirectory() as folder:
         server = triton(MODELS, *flags("triton"), log=Path(folder) / "triton.log")
         try:

@@ -1,6 +1,7 @@
 """Requests that end tritonserver 2.51: Argosy answers them, and goes on serving."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ def test_classes_of_bytes_over_grpc(surviving: Server, method: str) -> None:
 @pytest.mark.parametrize("opening", ["[", '{"ready":', '{"parameters":{"a":'])
 @pytest.mark.parametrize("path", ["index", "models/text/load", "models/text/unload"])
 def test_deeply_nested_json(surviving: Server, path: str, opening: str) -> None:
-    call = post(f"/v2/repository/{path}", opening * 100_000)
+    call = post(f"/v2/repository/{path}", opening * 50_000)
     status, message = _refusal(send(surviving.http, call))
     assert status == 500
     assert message.startswith("failed to parse the request JSON buffer: ")
@@ -81,3 +82,9 @@ def test_a_wrong_request_on_a_stream_closed_by_errors(surviving: Server) -> None
         surviving.grpc, GrpcCase("wrong", "ModelStreamInfer", [request("identity"), request("identity")], STATUS)
     )
     assert reply["code"] == "INVALID_ARGUMENT"
+
+
+def test_a_weight_beyond_any_number(surviving: Server) -> None:
+    call = infer("identity", floats([1, 1], [1]))
+    weighted = replace(call, headers=(("Accept-Encoding", "gzip;q=1e999, deflate;q=0.1"),))
+    assert send(surviving.http, weighted)["encoding"] == "deflate"

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from argosy_runtime.flags import WITHOUT_EFFECT, parse
-from argosy_runtime.frontends.grpc.tls import TlsFiles
+from argosy_runtime.flags.ignored_values import wrong_value
 from argosy_runtime.frontends.http.wire.timeouts import Timeouts
 from argosy_runtime.frontends.restrictions import Api, Restriction
+from argosy_runtime.frontends.tls.files import TlsFiles
 from argosy_runtime.http2 import KeepAliveRules
 from argosy_runtime.repository.options import ControlMode
 
@@ -111,8 +112,13 @@ def test_a_group_is_restricted_once(tmp_path: Path, capsys):
     assert "'logging' is restricted by --control-token-file" in capsys.readouterr().err
 
 
+def _value(name: str) -> str:
+    """Return a value that any server takes."""
+    return next((value for value in ("off", "2", "0:1", "1-2") if not wrong_value(name, value)), "off")
+
+
 def test_flags_that_change_nothing_are_taken_and_reported():
-    words = [f"--{name}=off" for name in sorted(WITHOUT_EFFECT)]
+    words = [f"--{name}={_value(name)}" for name in sorted(WITHOUT_EFFECT)]
     assert parse([*BASE, *words]).without_effect == tuple(f"--{name}" for name in sorted(WITHOUT_EFFECT))
     assert parse([*BASE, "--backend-directory", "/opt/backends"]).without_effect == ("--backend-directory",)
 
@@ -127,7 +133,8 @@ def test_flags_that_switch_off_missing_features_are_reported_once():
 def test_the_log_goes_to_its_file_behind_what_is_there(tmp_path: Path):
     file = tmp_path / "server.log"
     file.write_text("before\n")
-    code = "import logging, sys; from argosy_runtime.flags import parse; parse(sys.argv[1:]).log.install(sys.stderr)"
+    code = "import logging, sys; from argosy_runtime.flags import parse; out, err = sys.stdout, sys.stderr"
+    code += "; parse(sys.argv[1:]).log.install(out, err)"
     command = [sys.executable, "-c", f"{code}; logging.getLogger('a').warning('here')", *BASE, f"--log-file={file}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     before, line = file.read_text().splitlines()
@@ -151,8 +158,8 @@ def test_settings_of_backends_are_read_or_reported():
         ([*BASE, "--backend-config=onnxruntime"], "'onnxruntime' is not of the form <backend>,<setting>=<value>"),
         ([*BASE, "--backend-config=default-max-batch-size=x"], "default-max-batch-size must be a whole number"),
         ([], "--model-repository"),
-        ([*BASE, "--no-such-flag"], "unrecognized arguments: --no-such-flag"),
-        ([*BASE, "--exit-on-error=maybe"], "'maybe' is not a boolean"),
+        ([*BASE, "--no-such-flag"], "unrecognized option '--no-such-flag'"),
+        ([*BASE, "--exit-on-error=maybe"], "invalid value for bool option: maybe"),
         ([*BASE, "--allow-sagemaker=true"], "--allow-sagemaker: this server has no SageMaker front end"),
         ([*BASE, "--allow-vertex-ai", "true"], "--allow-vertex-ai: this server has no Vertex AI front end"),
         ([*BASE, "--model-namespacing=true"], "--model-namespacing: this server has no namespaces of models"),
@@ -160,9 +167,35 @@ def test_settings_of_backends_are_read_or_reported():
         ([*BASE, "--trace-config", "level=TENSORS"], "the level is OFF and not 'TENSORS'"),
         ([*BASE, "--trace-level=TIMESTAMPS"], "--trace-level: this server traces nothing"),
         ([*BASE, "--log-file=/nowhere/at/all"], "'/nowhere/at/all' cannot be written: No such file or directory"),
-        ([*BASE, "--load-model=x"], "--load-model can only be used with --model-control-mode=explicit"),
-        ([*BASE, "--http-restricted-api=helth:k=v"], "'helth' is no group of the API"),
-        ([*BASE, "--http-restricted-api=health"], "is not of the form"),
+        ([*BASE, "--load-model=x"], "Use of '--load-model' requires setting '--model-control-mode=explicit' as well."),
+        ([*BASE, "--http-restricted-api=helth:k=v"], "unknown restricted api 'helth'"),
+        ([*BASE, "--grpc-restricted-protocol=helth:k=v"], "unknown restricted protocol 'helth'"),
+        ([*BASE, "--grpc-restricted-protocol=openai:k=v"], "'openai' is served over HTTP alone"),
+        (
+            [*BASE, "--http-restricted-api=health"],
+            "--http-restricted-api option format is '<config name>:<setting>=<value>'. Got health",
+        ),
+        (
+            [*BASE, "--http-restricted-api=health,metadata:k=v", "--http-restricted-api=metadata:other=v"],
+            "restricted api 'metadata' can not be specified in multiple config groups",
+        ),
+        (
+            [*BASE, "--grpc-restricted-protocol=trace,trace:k=v"],
+            "restricted protocol 'trace' can not be specified in multiple config groups",
+        ),
+        ([*BASE, "--http-max-input-size=0"], "Error: --http-max-input-size must be greater than 0."),
+        (
+            [*BASE, "--grpc-infer-thread-count=129"],
+            "invalid argument for --grpc_infer_thread_count. Must be in the range 2 to 128.",
+        ),
+        (
+            [*BASE, "--grpc-max-response-pool-size=0"],
+            "Error: --grpc-max-response-pool-size must be greater than 0.",
+        ),
+        ([*BASE, "--http-header-forward-pattern=(a"], "'(a' is no regular expression of RE2: "),
+        ([*BASE, "--cuda-memory-pool-byte-size=5"], "argument requires format <first>:<second>. Found: 5"),
+        ([*BASE, "--metrics-interval-ms=0"], "'0' is no number of milliseconds above 0"),
+        ([*BASE, "surplus"], "Unexpected argument: surplus"),
         ([*BASE, "--drain-quiet-secs=-1"], "--drain-quiet-secs: invalid seconds value: '-1'"),
         ([*BASE, "--drain-timeout-secs=inf"], "--drain-timeout-secs: invalid seconds value: 'inf'"),
         ([*BASE, "--model-control-mode=sometimes"], "invalid choice: 'sometimes'"),
@@ -200,14 +233,40 @@ def test_compression_of_grpc_responses() -> None:
 def test_tls_of_grpc() -> None:
     assert parse([*BASE, "--grpc-server-cert=c", "--grpc-server-key=k"]).grpc_tls is None
     named = ["--grpc-server-cert=c", "--grpc-server-key=k", "--grpc-root-cert=r"]
-    assert parse([*BASE, "--grpc-use-ssl=true", *named]).grpc_tls == TlsFiles(certificate="c", key="k")
+    plain = TlsFiles(certificate="c", key="k")
+    assert parse([*BASE, "--grpc-use-ssl=true", *named]).grpc_tls == plain
+    assert parse([*BASE, "--grpc-use-ssl-mutual=false", *named]).grpc_tls == plain
     mutual = parse([*BASE, "--grpc-use-ssl-mutual=true", *named]).grpc_tls
     assert mutual == TlsFiles(certificate="c", key="k", clients_root="r")
+
+
+def test_tls_of_http_and_metrics() -> None:
+    assert parse(BASE).http_tls is None
+    named = ["--http-server-cert=c", "--http-server-key=k", "--http-root-cert=r"]
+    options = parse([*BASE, "--http-use-ssl=true", *named])
+    assert options.http_tls == TlsFiles(certificate="c", key="k", flags="http")
+    assert options.metrics_tls is None
+    options = parse([*BASE, "--metrics-use-ssl-mutual=true", "--metrics-root-cert=m", *named])
+    assert options.http_tls is None
+    assert options.metrics_tls == TlsFiles(certificate="c", key="k", clients_root="m", flags="metrics")
+
+
+def test_http_and_grpc_have_patterns_of_their_own() -> None:
+    options = parse([*BASE, "--http-header-forward-pattern=^a", "--grpc-header-forward-pattern=^b"])
+    assert (options.http_header_forward_pattern, options.grpc_header_forward_pattern) == ("^a", "^b")
+
+
+def test_an_older_flag_does_not_take_back_the_newer_one() -> None:
+    words = ["--disable-auto-complete-config", "--strict-model-config=false"]
+    assert not parse([*BASE, *words]).repository.autocomplete
+    assert not parse([*BASE, "--strict-model-config=true"]).repository.autocomplete
+    assert parse(BASE).repository.autocomplete
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        (["--http-use-ssl=true"], "--http-use-ssl needs --http-server-cert"),
         (["--grpc-use-ssl=true"], "--grpc-use-ssl needs --grpc-server-cert"),
         (["--grpc-use-ssl-mutual=1", "--grpc-server-cert=c", "--grpc-server-key=k"], "needs --grpc-root-cert"),
         (["--grpc-keepalive-time=soon"], "'soon' is no number of milliseconds"),

@@ -6,19 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from argosy_common.idle import IdlePeriod
-from argosy_runtime.frontends.grpc.flags import COMPRESSION, keepalive_rules, tls_files
-from argosy_runtime.frontends.grpc.tls import TlsFiles
+from argosy_runtime.frontends.grpc.flags import COMPRESSION, keepalive_rules
 from argosy_runtime.frontends.http.openai.app import OpenAiOptions
 from argosy_runtime.frontends.http.wire.timeouts import Timeouts
-from argosy_runtime.frontends.restrictions import CONTROL_TOKEN_FLAG, Restrictions
+from argosy_runtime.frontends.restrictions import CONTROL_TOKEN_FLAG, Api, Restriction, Restrictions
+from argosy_runtime.frontends.tls.files import TlsFiles
 from argosy_runtime.http2 import KeepAliveRules
 from argosy_runtime.repository.options import ControlMode, RepositoryOptions
 from argosy_runtime.telemetry.latencies.settings import MetricsSettings
 from argosy_runtime.telemetry.log_settings import LogSettings
 
+from .ignored_values import wrong_value
 from .openai import openai_options
 from .parser import argument_parser
 from .scheduling import cache_bytes, host_policies, rate_limits
+from .tls import tls_files
+from .values import in_two_groups
 from .without_effect import missing_here, sort_out, without_effect_on_backends
 
 
@@ -33,6 +36,7 @@ class ServerOptions:
     server_id: str
     http_address: str
     http_port: int | None
+    http_tls: TlsFiles | None
     openai: OpenAiOptions | None
     openai_address: str
     openai_port: int | None
@@ -41,8 +45,11 @@ class ServerOptions:
     grpc_keepalive: KeepAliveRules
     grpc_tls: TlsFiles | None
     grpc_compression: int
+    grpc_reflection: bool
+    grpc_answer_while_stopping: bool
     metrics_address: str
     metrics_port: int | None
+    metrics_tls: TlsFiles | None
     cpu_metrics: bool
     gpu_metrics: bool
     metrics_interval: float
@@ -54,7 +61,8 @@ class ServerOptions:
     strict_readiness: bool
     reuse_http_port: bool
     reuse_grpc_port: bool
-    header_forward_pattern: str
+    http_header_forward_pattern: str
+    grpc_header_forward_pattern: str
     http_restricted: Restrictions
     grpc_restricted: Restrictions
     log: LogSettings
@@ -67,22 +75,26 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
     parser = argument_parser()
     values, rest = parser.parse_known_args(arguments)
     without_effect = _without_effect(parser, rest)
-    http_restricted = _with_control(parser, values.http_restricted_api, values.control_token_file)
+    http_restricted = _with_control(parser, "api", values.http_restricted_api, values.control_token_file)
     return ServerOptions(
         repository=_repository_options(parser, values),
         server_id=values.id,
         http_address=values.http_address,
         http_port=values.http_port if values.allow_http else None,
+        http_tls=tls_files(parser, values, "http"),
         openai=openai_options(parser, values, http_restricted),
         openai_address=values.openai_address or values.http_address,
         openai_port=values.openai_port,
         grpc_address=values.grpc_address,
         grpc_port=values.grpc_port if values.allow_grpc else None,
         grpc_keepalive=keepalive_rules(values),
-        grpc_tls=tls_files(parser, values),
+        grpc_tls=tls_files(parser, values, "grpc"),
         grpc_compression=COMPRESSION[values.grpc_infer_response_compression_level],
+        grpc_reflection=values.allow_grpc_reflection,
+        grpc_answer_while_stopping=values.grpc_answer_while_stopping,
         metrics_address=values.metrics_address or values.http_address,
         metrics_port=values.metrics_port if values.allow_metrics else None,
+        metrics_tls=tls_files(parser, values, "metrics"),
         cpu_metrics=values.allow_metrics and values.allow_cpu_metrics,
         gpu_metrics=values.allow_metrics and values.allow_gpu_metrics,
         metrics_interval=values.metrics_interval_ms / 1000,
@@ -96,10 +108,11 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
         strict_readiness=values.strict_readiness,
         reuse_http_port=values.reuse_http_port,
         reuse_grpc_port=values.reuse_grpc_port,
-        header_forward_pattern=values.http_header_forward_pattern,
+        http_header_forward_pattern=values.http_header_forward_pattern,
+        grpc_header_forward_pattern=values.grpc_header_forward_pattern,
         without_effect=(*without_effect, *without_effect_on_backends(values.backend_config)),
         http_restricted=http_restricted,
-        grpc_restricted=_with_control(parser, values.grpc_restricted_protocol, values.control_token_file),
+        grpc_restricted=_with_control(parser, "protocol", values.grpc_restricted_protocol, values.control_token_file),
         log=_log_settings(values),
         pinned_bytes=values.pinned_memory_pool_byte_size,
     )
@@ -109,23 +122,24 @@ def _without_effect(parser: argparse.ArgumentParser, rest: Sequence[str]) -> tup
     """Return the flags that argparse did not parse, which must be among those that change nothing here."""
     ignored, unknown = sort_out(rest)
     if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        word = unknown[0]
+        parser.error(f"unrecognized option '{word}'" if word.startswith("-") else f"Unexpected argument: {word}")
     for name, value in ignored:
-        if missing := missing_here(name, value):
-            parser.error(f"argument --{name}: {missing}")
+        if problem := wrong_value(name, value) or missing_here(name, value):
+            parser.error(f"argument --{name}: {problem}")
     return tuple(dict.fromkeys(f"--{name}" for name, _ in ignored))
 
 
 def _repository_options(parser: argparse.ArgumentParser, values: argparse.Namespace) -> RepositoryOptions:
     if values.load_model and values.model_control_mode != ControlMode.EXPLICIT:
-        parser.error("--load-model can only be used with --model-control-mode=explicit")
+        parser.error("Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.")
     overrides = values.allow_override_files
     return RepositoryOptions(
         paths=tuple(Path(path) for path in values.model_repository),
         control_mode=ControlMode(values.model_control_mode),
         startup_models=tuple(values.load_model),
         poll_seconds=values.repository_poll_secs,
-        autocomplete=not values.disable_auto_complete_config,
+        autocomplete=not (values.disable_auto_complete_config or values.strict_model_config),
         config_name=values.model_config_name,
         load_timeout=values.model_load_timeout_secs,
         # A model that leaves may take as long for its requests as a server that ends.
@@ -152,13 +166,17 @@ def _log_settings(values: argparse.Namespace) -> LogSettings:
 
 
 def _with_control(
-    parser: argparse.ArgumentParser, declared: Sequence[Restrictions], control: Restrictions
+    parser: argparse.ArgumentParser, feature: str, declared: Sequence[Restrictions], control: Restrictions
 ) -> Restrictions:
-    """Return the restrictions of the flags and those of the control token; no group can have both.
+    """Return the restrictions of the flags and those of the control token; no group can have two.
 
-    Where two flags name one group, the last one counts.
+    `feature` is api or protocol, as messages call them.
     """
-    restrictions = {api: restriction for of_flag in declared for api, restriction in of_flag.items()}
+    restrictions: dict[Api, Restriction] = {}
+    for of_flag in declared:
+        if twice := [api for api in of_flag if api in restrictions]:
+            parser.error(in_two_groups(feature, twice[0]))
+        restrictions.update(of_flag)
     if twice := sorted(control.keys() & restrictions.keys()):
         parser.error(f"'{twice[0]}' is restricted by {CONTROL_TOKEN_FLAG}: take it out of the other restrictions")
     return {**restrictions, **control}

@@ -11,15 +11,19 @@ from argosy_runtime.telemetry.log_settings import DEFAULT_FORMAT, FORMATS
 
 from .openai import add_openai_flags
 from .scheduling import add_scheduling_flags
+from .tls import add_tls_flags
 from .values import (
     backend_setting,
     boolean,
     control_token,
     grpc_restriction,
+    header_pattern,
     http_restriction,
+    input_size,
     log_file,
     metrics_setting,
     milliseconds,
+    verbosity,
 )
 
 
@@ -31,6 +35,7 @@ def argument_parser() -> argparse.ArgumentParser:
     add_openai_flags(parser)
     add_grpc_flags(parser, boolean)
     add_scheduling_flags(parser)
+    add_tls_flags(parser, boolean)
     add = parser.add_argument
     add("--id", default="argosy", help="the server's name in its metadata")
     add("--exit-timeout-secs", type=float, default=30.0, help="how long accepted requests may take at the end")
@@ -39,7 +44,7 @@ def argument_parser() -> argparse.ArgumentParser:
     add("--drain-timeout-secs", type=seconds, default=60.0, help="for how long at most, if requests go on")
     add("--exit-on-error", type=boolean, default=True, help="end at start where a model fails to load")
     add("--strict-readiness", type=boolean, default=True, help="ready only when every wanted model is")
-    add("--log-verbose", type=int, default=0, help="above 0: log everything")
+    add("--log-verbose", type=verbosity, default=0, help="above 0, or true: log everything")
     add("--log-info", type=boolean, default=True)
     add("--log-warning", type=boolean, default=True)
     add("--log-error", type=boolean, default=True)
@@ -58,14 +63,15 @@ def _add_repository_flags(parser: argparse.ArgumentParser) -> None:
         help="may be given several times",
     )
     modes = [mode.value for mode in ControlMode]
-    add("--model-control-mode", choices=modes, default="none", help="who decides which models are loaded")
+    decides = "which models are loaded: all, those that changed, or those that clients load"
+    add("--model-control-mode", type=str.lower, choices=modes, default="none", help=decides)
     add("--load-model", action="append", default=[], help="load at start in explicit mode; * is all")
     add("--repository-poll-secs", type=float, default=15.0, help="how often poll mode looks")
     add("--disable-auto-complete-config", action="store_true", help="take configurations as they are written")
     add(
         "--strict-model-config",
         type=boolean,
-        dest="disable_auto_complete_config",
+        default=False,
         help="the older name of the same",
     )
     usage = "<backend>,<setting>=<value>"
@@ -89,14 +95,16 @@ def _add_endpoint_flags(parser: argparse.ArgumentParser) -> None:
     add("--metrics-interval-ms", type=milliseconds, default=2000, help="how often CPUs and GPUs are measured")
     add("--reuse-http-port", type=boolean, default=False)
     add("--reuse-grpc-port", type=boolean, default=False)
-    add("--http-max-input-size", type=int, default=64 * 1024 * 1024, help="bytes, also after decompression")
+    add("--http-max-input-size", type=input_size, default=64 * 1024 * 1024, help="bytes, also after decompression")
     times = Timeouts()
     slow = "how long a request's head may take to come; 0 is for ever"
     add("--http-header-timeout-secs", type=seconds, default=times.head, help=slow)
     add("--http-body-timeout-secs", type=seconds, default=times.body, help="the same between two pieces of a body")
     idle = "the same between two requests of a connection, and for a client that does not read its answer"
     add("--http-idle-timeout-secs", type=seconds, default=times.idle, help=idle)
-    add("--http-header-forward-pattern", default="", help="headers that become request parameters")
+    for name in ("http", "grpc"):
+        chosen = "headers with a match (RE2, in any case) become request parameters"
+        add(f"--{name}-header-forward-pattern", type=header_pattern, default="", metavar="PATTERN", help=chosen)
     usage = "<api>,<api>…:<header>=<value>"
     add("--http-restricted-api", action="append", default=[], type=http_restriction, metavar=usage)
     add("--grpc-restricted-protocol", action="append", default=[], type=grpc_restriction, metavar=usage)

@@ -1,9 +1,11 @@
 """Parsers of the values of flags; each raises argparse.ArgumentTypeError where a value is wrong."""
 
 import argparse
+import math
 import re
 from pathlib import Path
 
+from argosy_runtime.frontends.forwarding import HeaderForwarding
 from argosy_runtime.frontends.restrictions import Api, Restriction, Restrictions, control_restrictions
 from argosy_runtime.repository.options import BackendSetting
 
@@ -23,17 +25,41 @@ def backend_setting(text: str) -> BackendSetting:
 
 def http_restriction(text: str) -> Restrictions:
     """Parse `<api>,<api>…:<header>=<value>`: those groups of the API require that header."""
-    groups, colon, pair = text.partition(":")
-    header, equals, value = pair.partition("=")
-    if not (colon and equals and header):
-        raise argparse.ArgumentTypeError(f"'{text}' is not of the form <api>,<api>:<header>=<value>")
-    groups_here = [api.value for api in _GROUPS]
-    names = [name.strip() for name in groups.split(",")]
-    if wrong := [name for name in names if name not in groups_here]:
-        raise argparse.ArgumentTypeError(f"'{wrong[0]}' is no group of the API; they are {', '.join(groups_here)}")
-    if Api.MODEL_REPOSITORY in names:
-        names.append(Api.MODEL_INDEX)
-    return {Api(name): Restriction(header, value) for name in names}
+    return _restriction(text, "--http-restricted-api", "api")
+
+
+def grpc_restriction(text: str) -> Restrictions:
+    """Parse the same for gRPC, where the metadata's key is a prefix and the header."""
+    restrictions = _restriction(text, "--grpc-restricted-protocol", "protocol")
+    if Api.OPENAI in restrictions:
+        raise argparse.ArgumentTypeError(f"'{Api.OPENAI}' is served over HTTP alone: use --http-restricted-api for it")
+    return {
+        api: Restriction(_GRPC_HEADER_PREFIX + restriction.header, restriction.value)
+        for api, restriction in restrictions.items()
+    }
+
+
+def _restriction(text: str, flag: str, feature: str) -> Restrictions:
+    groups, _, pair = text.partition(":")
+    header, _, value = pair.partition("=")
+    if not (groups and header and value):
+        raise argparse.ArgumentTypeError(f"{flag} option format is '<config name>:<setting>=<value>'. Got {text}")
+    restrictions: dict[Api, Restriction] = {}
+    for name in groups.split(","):
+        if name not in _GROUPS:
+            groups_here = ", ".join(_GROUPS)
+            raise argparse.ArgumentTypeError(f"unknown restricted {feature} '{name}'; they are {groups_here}")
+        if Api(name) in restrictions:
+            raise argparse.ArgumentTypeError(in_two_groups(feature, name))
+        restrictions[Api(name)] = Restriction(header, value)
+    if Api.MODEL_REPOSITORY in restrictions:
+        restrictions[Api.MODEL_INDEX] = Restriction(header, value)
+    return restrictions
+
+
+def in_two_groups(feature: str, name: str) -> str:
+    """Return the message for a group of the API that is restricted twice; `feature` is api or protocol."""
+    return f"restricted {feature} '{name}' can not be specified in multiple config groups"
 
 
 def control_token(text: str) -> Restrictions:
@@ -47,17 +73,6 @@ def control_token(text: str) -> Restrictions:
             f"{text!r} holds no token: at least 16 letters, digits or any of . _ ~ + / - are needed, and nothing else"
         )
     return control_restrictions(token)
-
-
-def grpc_restriction(text: str) -> Restrictions:
-    """Parse the same for gRPC, where the metadata's key is a prefix and the header."""
-    restrictions = http_restriction(text)
-    if Api.OPENAI in restrictions:
-        raise argparse.ArgumentTypeError(f"'{Api.OPENAI}' is served over HTTP alone: use --http-restricted-api for it")
-    return {
-        api: Restriction(_GRPC_HEADER_PREFIX + restriction.header, restriction.value)
-        for api, restriction in restrictions.items()
-    }
 
 
 def log_file(text: str) -> str:
@@ -77,11 +92,46 @@ def metrics_setting(text: str) -> tuple[str, str]:
     return setting, value
 
 
-def milliseconds(text: str) -> int:
-    """Parse a number of milliseconds, at least 1."""
-    if not (text.isascii() and text.isdigit() and int(text)):
+def milliseconds(text: str) -> float:
+    """Parse a number of milliseconds above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"'{text}' is no number of milliseconds above 0")
-    return int(text)
+    return value
+
+
+def input_size(text: str) -> int:
+    """Parse a number of bytes above 0."""
+    value = integer(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError("Error: --http-max-input-size must be greater than 0.")
+    return value
+
+
+def header_pattern(text: str) -> str:
+    """Return a pattern of headers' names once it is known to be one."""
+    try:
+        HeaderForwarding(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def integer(text: str) -> int:
+    """Parse a whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"Invalid option value. Got {text}") from None
+
+
+def verbosity(text: str) -> int:
+    """Parse a level, or true for 1 and false for 0."""
+    level = {"true": 1, "false": 0}.get(text.lower())
+    return integer(text) if level is None else level
 
 
 def boolean(text: str) -> bool:
@@ -91,4 +141,4 @@ def boolean(text: str) -> bool:
         return True
     if lowered in ("false", "0", "off"):
         return False
-    raise argparse.ArgumentTypeError(f"'{text}' is not a boolean: use true or false")
+    raise argparse.ArgumentTypeError(f"invalid value for bool option: {text}")

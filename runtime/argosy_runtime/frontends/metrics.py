@@ -1,5 +1,6 @@
 """The metrics front end: GET /metrics, on a port of its own and on that of HTTP."""
 
+import ssl
 from dataclasses import dataclass, field
 
 from .http.wire.application import Fixed, Handler
@@ -18,11 +19,12 @@ _MAX_BODY = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsOptions:
-    """Where to serve metrics; port 0 takes any free one."""
+    """Where to serve metrics; port 0 takes any free one, `tls` None means plain text."""
 
     host: str = "0.0.0.0"
     port: int = 8002
     timeouts: Timeouts = field(default_factory=Timeouts)
+    tls: ssl.SSLContext | None = None
 
 
 class MetricsApp:
@@ -55,6 +57,7 @@ async def serve(plane: DataPlane, options: MetricsOptions) -> HttpListener:
 
     Raises UNAVAILABLE, naming the flag, where the port cannot be had.
     """
-    listener = HttpListener(MetricsApp(plane), bind(options.host, options.port, PORT_FLAG), _MAX_BODY, options.timeouts)
+    listening = bind(options.host, options.port, PORT_FLAG)
+    listener = HttpListener(MetricsApp(plane), listening, _MAX_BODY, options.timeouts, options.tls)
     await listener.start()
     return listener

@@ -76,6 +76,9 @@ class DataPlane(Protocol):
     def change_log_settings(self, changes: Mapping[str, Setting]) -> None:
         """Change what is logged; `changes` have the types of `log_settings.KINDS`."""
 
+    def model_metric(self, family: str) -> Sequence[tuple[Mapping[str, str], float]]:
+        """Return labels and values of a family of metrics that models define; none where there is no such family."""
+
     def metrics(self) -> AsyncIterator[bytes]:
         """Return all metrics in Prometheus' text format, in pieces; other work of the loop goes on between them."""
 

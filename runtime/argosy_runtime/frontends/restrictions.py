@@ -59,23 +59,3 @@ def control_restrictions(token: str) -> Restrictions:
     """Return the restrictions under which only clients with this token control the server."""
     restriction = Restriction("authorization", f"Bearer {token}", CONTROL_TOKEN_FLAG)
     return dict.fromkeys(_CONTROL, restriction)
-
-
-RESERVED_PARAMETERS = frozenset(
-    (
-        "sequence_id",
-        "sequence_start",
-        "sequence_end",
-        "priority",
-        "timeout",
-        "headers",
-        "binary_data_output",
-    )
-)
-
-
-def cannot_forward(header: str) -> str | None:
-    """Return why a header may not become a request parameter; None if it may."""
-    if header in RESERVED_PARAMETERS or header.startswith("triton_"):
-        return f"Header '{header}' is reserved for Triton usage and cannot be forwarded."
-    return None

@@ -99,21 +99,19 @@ class _Reader:
 
     def _array(self, name: str, declared: TensorView, value: Any) -> Array:
         data = value if type(value) is list else [value]
+        self._count(name, json_data.size(data, declared.datatype))
         shape = _fit(name, declared.shape, len(data))
-        array = json_data.read(data, name, declared.datatype, shape, self._strings, self._limit)
-        before, size = self._size, _size(array)
+        return json_data.read(data, name, declared.datatype, shape, self._strings, self._limit)
+
+    def _count(self, name: str, size: int) -> None:
+        """Add the bytes of an input to those before it. Raises INVALID_ARG where they are too many."""
+        before = self._size
         self._size += size
         if self._size > self._limit:
             raise invalid(
-                f"request size of {before} bytes with input '{name}' of size {size} bytes exceeds the "
-                "maximum allowed "
+                f"request size of {before} bytes with input '{name}' of size {size} bytes exceeds the maximum allowed "
                 f"input size of {self._limit}. Use --http-max-input-size to increase the limit."
             )
-        return array
-
-
-def _size(array: Array) -> int:
-    return sum(len(item) + 4 for item in array.ravel().tolist()) if array.dtype.hasobject else array.nbytes
 
 
 def _fit(name: str, declared: tuple[int, ...], count: int) -> tuple[int, ...]:

@@ -70,6 +70,12 @@ class CustomMetrics:
         self._change(registered.spec, metric, action, value)
         return metric.value
 
+    def samples(self, name: str) -> list[tuple[Mapping[str, str], float]]:
+        """Return labels and values of a family's metrics that have an owner; none where there is no such family."""
+        family = self._families.get(name)
+        metrics = {} if family is None else family.metrics
+        return [(dict(labels), metric.value) for labels, metric in metrics.items() if metric.owners]
+
     def forget(self, owner: int) -> None:
         """Remove an instance from the owners of its metrics."""
         for name, family in list(self._families.items()):

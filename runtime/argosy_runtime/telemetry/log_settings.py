@@ -2,8 +2,8 @@
 
 import logging
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TextIO
 
 from argosy_runtime.errors import invalid, unsupported
@@ -42,15 +42,23 @@ class LogSettings:
     log_verbose_level: int = 0
     log_format: str = DEFAULT_FORMAT
     log_file: str = ""
-    _handler: logging.Handler | None = None
+    _handlers: list[logging.Handler] = field(default_factory=list)
 
-    def install(self, stream: TextIO) -> None:
-        """Make this the process' log: `log_file` where there is one, else `stream`. Called once. Raises OSError."""
-        in_file = logging.FileHandler(self.log_file, encoding="utf-8") if self.log_file else None
-        self._handler = in_file or logging.StreamHandler(stream)
-        self._handler.addFilter(lambda record: self.lets_through(record.levelno))
-        logging.getLogger().addHandler(self._handler)
+    def install(self, lines: TextIO, problems: TextIO) -> None:
+        """Make this the process' log: `log_file` where there is one, or else warnings and errors go to `problems` and
+        all other lines to `lines`. Called once. Raises OSError.
+        """
+        if self.log_file:
+            self._add(logging.FileHandler(self.log_file, encoding="utf-8"), lambda level: True)
+        else:
+            self._add(logging.StreamHandler(lines), lambda level: level < logging.WARNING)
+            self._add(logging.StreamHandler(problems), lambda level: level >= logging.WARNING)
         self._apply()
+
+    def _add(self, handler: logging.Handler, takes: Callable[[int], bool]) -> None:
+        handler.addFilter(lambda record: takes(record.levelno) and self.lets_through(record.levelno))
+        logging.getLogger().addHandler(handler)
+        self._handlers.append(handler)
 
     def lets_through(self, level: int) -> bool:
         """Return whether a line of this level (logging's numbers) is written."""
@@ -83,9 +91,10 @@ class LogSettings:
         self._apply()
 
     def _apply(self) -> None:
-        if self._handler is None:
+        if not self._handlers:
             return
-        self._handler.setFormatter(_FORMATTERS[self.log_format])
+        for handler in self._handlers:
+            handler.setFormatter(_FORMATTERS[self.log_format])
         levels = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
         # With the root's level no lines are formatted that would not be written.
         lowest = next((level for level in levels if self.lets_through(level)), logging.CRITICAL + 1)

@@ -56,7 +56,7 @@ MISMATCHES = [
     (one_input(shape=[1, 0, 2**41], data="drop", parameters={"binary_data_size": 0}), 400, "invalid shape for input 'T': shape [1,0,2199023255552] causes total element count to exceed maximum size of 1099511627776"),
     (one_input(shape=[1] * 33), 400, f"invalid shape for input 'T': shape [{','.join('1' * 33)}] has 33 dimensions, more than 32"),
     (one_input(data=3), 500, "Unable to parse 'data': attempt to access JSON non-array as array"),
-    (one_input(data=[1]), 500, "Unable to parse 'data': Shape does not match true shape of 'data' field"),
+    (one_input(data=[1]), 500, "Failed to parse 'data' field: shape does not match true shape"),
     (one_input(data=[1, 2, 3]), 500, "Unable to parse 'data': Shape does not match true shape of 'data' field"),
     (one_input(data=[1, 1.5]), 500, "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer"),
     (one_input(data=[1, True]), 500, "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer"),

@@ -22,7 +22,7 @@ def root() -> Iterator[logging.Logger]:
 def lines(settings: LogSettings, root: logging.Logger) -> list[str]:
     """Return the levels of the lines that are written."""
     stream = io.StringIO()
-    settings.install(stream)
+    settings.install(stream, stream)
     log = logging.getLogger("argosy.test")
     for level in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
         log.log(level, "told")
@@ -46,7 +46,7 @@ def test_levels_are_switched_one_by_one(settings: LogSettings, expected: list[st
 def test_a_change_takes_effect_at_once(root: logging.Logger) -> None:
     stream = io.StringIO()
     settings = LogSettings()
-    settings.install(stream)
+    settings.install(stream, stream)
     log = logging.getLogger("argosy.test")
     log.debug("before")
     settings.change({"log_verbose_level": 2, "log_format": "ISO8601"})
@@ -68,3 +68,13 @@ def test_a_refused_change_changes_nothing(change: dict[str, str], kind: ErrorKin
         settings.change({"log_info": False, **change})
     assert caught.value.kind is kind
     assert settings.values() == before
+
+
+def test_problems_have_a_stream_of_their_own(root: logging.Logger) -> None:
+    out, problems = io.StringIO(), io.StringIO()
+    LogSettings(log_verbose_level=1).install(out, problems)
+    log = logging.getLogger("argosy.test")
+    for level in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
+        log.log(level, "told")
+    assert [line.split()[-3] for line in out.getvalue().splitlines()] == ["DEBUG", "INFO"]
+    assert [line.split()[-3] for line in problems.getvalue().splitlines()] == ["WARNING", "ERROR"]

@@ -12,6 +12,7 @@ FLAG = r"^--[a-z][-a-z0-9]*(=.*)?$"
 RATE_LIMIT_RESOURCE = r"^[^:\s]+$"
 _ADDRESS = "clients and probes reach the server there"
 _AGENT = "the agent brings models over it"
+_PLAIN = "agents, the operator and probes use that port without TLS; a service mesh encrypts it between Pods"
 _TOKEN = "each server has a token of its own, which only its agent knows"
 OWN_FLAGS: Mapping[str, str] = {
     "model-repository": "models are declared as InferenceModels",
@@ -25,6 +26,8 @@ OWN_FLAGS: Mapping[str, str] = {
     **{f"{front}-port": _ADDRESS for front in ("http", "grpc", "metrics")},
     **{f"{front}-address": _ADDRESS for front in ("http", "grpc", "metrics")},
     **{f"allow-{front}": _ADDRESS for front in ("http", "grpc", "metrics")},
+    **{f"{front}-use-ssl": _PLAIN for front in ("http", "metrics")},
+    **{f"{front}-use-ssl-mutual": _PLAIN for front in ("http", "metrics")},
     "openai-port": _ADDRESS,
     "openai-address": _ADDRESS,
     "control-token-file": _TOKEN,

@@ -7,8 +7,6 @@ from typing import Final
 from argosy_runtime.http2 import KeepAliveRules
 from argosy_runtime.http2.keepalive import NEVER
 
-from .tls import TlsFiles
-
 # What gRPC takes for "no limit": the largest number it can hold.
 COMPRESSION: Final = {"none": 0, "low": 1, "medium": 6, "high": 9}
 """zlib's levels by tritonserver's names."""
@@ -37,12 +35,10 @@ def add_flags(parser: argparse.ArgumentParser, boolean: Callable[[str], bool]) -
     add("--grpc-max-connection-age", type=_seconds, default=NEVER, help="ms before a client is asked to connect again")
     add("--grpc-max-connection-age-grace", type=_seconds, default=NEVER, help="ms that its calls in progress then have")
     level = "--grpc-infer-response-compression-level"
-    add(level, choices=COMPRESSION, default="none", help="gzip for responses, where clients read it")
-    add("--grpc-use-ssl", type=boolean, default=False)
-    add("--grpc-use-ssl-mutual", type=boolean, default=False, help="clients need certificates, too")
-    add("--grpc-server-cert", default="", help="PEM file")
-    add("--grpc-server-key", default="", help="PEM file")
-    add("--grpc-root-cert", default="", help="PEM file of the authorities that sign clients' certificates")
+    add(level, type=str.lower, choices=COMPRESSION, default="none", help="gzip for responses, where clients read it")
+    add("--allow-grpc-reflection", type=boolean, default=True, help="clients such as grpcurl may read the schemas")
+    stopping = "refuse requests with a status while the server ends, as Triton before 25.05; else the port is closed"
+    add("--grpc-answer-while-stopping", type=boolean, default=False, help=stopping)
 
 
 def keepalive_rules(arguments: argparse.Namespace) -> KeepAliveRules:
@@ -56,18 +52,6 @@ def keepalive_rules(arguments: argparse.Namespace) -> KeepAliveRules:
         max_age=arguments.grpc_max_connection_age,
         max_age_grace=arguments.grpc_max_connection_age_grace,
     )
-
-
-def tls_files(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> TlsFiles | None:
-    """Return the TLS files of the flags; None for plain text. Ends the process where a required file is missing."""
-    if not (arguments.grpc_use_ssl or arguments.grpc_use_ssl_mutual):
-        return None
-    if not (arguments.grpc_server_cert and arguments.grpc_server_key):
-        parser.error("--grpc-use-ssl needs --grpc-server-cert and --grpc-server-key")
-    if arguments.grpc_use_ssl_mutual and not arguments.grpc_root_cert:
-        parser.error("--grpc-use-ssl-mutual needs --grpc-root-cert")
-    root = arguments.grpc_root_cert if arguments.grpc_use_ssl_mutual else ""
-    return TlsFiles(certificate=arguments.grpc_server_cert, key=arguments.grpc_server_key, clients_root=root)
 
 
 def _seconds(text: str) -> float:

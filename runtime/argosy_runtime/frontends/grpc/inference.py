@@ -2,13 +2,12 @@
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable
 from typing import Final
 
 from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
+from argosy_runtime.frontends.forwarding import HeaderForwarding, refusal
 from argosy_runtime.frontends.port import DataPlane, answer_view
-from argosy_runtime.frontends.restrictions import cannot_forward
 from argosy_runtime.http2 import Stream
 from argosy_runtime.messages import InferRequest, InferResponse, Submission
 from argosy_runtime.protocol.grpc import request as grpc_request
@@ -36,22 +35,27 @@ class Inference:
         """zlib's level for responses, 0 for no compression."""
         self.decoder = RequestDecoder()
         self.encoder = ResponseEncoder()
-        self._forward = re.compile(forward_pattern, re.IGNORECASE) if forward_pattern else None
+        self._forwarding = HeaderForwarding(forward_pattern)
 
     def from_template(self, head: CallHead, data: bytes, start: int) -> Decoded | None:
         """Return a request that is made of a template; None where it has none, or headers become its parameters."""
-        return None if self._forward is not None else self.decoder.from_template(data, start)
+        return None if self._chosen(head) else self.decoder.from_template(data, start)
 
     def forward_headers(self, request: InferRequest, head: CallHead) -> None:
         """Add the headers that are to be forwarded to the parameters. Raises INVALID_ARG for reserved names."""
-        if self._forward is None:
+        chosen = self._chosen(head)
+        if not chosen:
             return
-        for name, value in head.metadata():
-            if self._forward.search(name):
-                refusal = cannot_forward(name)
-                if refusal:
-                    raise invalid(refusal)
-                request.parameters[name] = value
+        reason = refusal(chosen)
+        if reason:
+            raise invalid(reason)
+        request.parameters.update(chosen)
+
+    def _chosen(self, head: CallHead) -> dict[str, str]:
+        """Return the headers that become parameters; equal heads are looked through once."""
+        if head.forwarded is None:
+            head.forwarded = self._forwarding.of(head.metadata())
+        return head.forwarded
 
     def encoded(self, response: InferResponse, request: InferRequest, options: GrpcOptions) -> list[Data]:
         """Return a ModelInferResponse. Raises ServingError where it cannot be encoded as requested."""

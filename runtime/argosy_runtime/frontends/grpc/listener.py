@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,15 +12,16 @@ from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import Api, Restrictions
 from argosy_runtime.frontends.sockets import BACKLOG, bind
 from argosy_runtime.http2 import ErrorCode, Http2Protocol, KeepAliveRules, Limits
+from argosy_runtime.protocol.grpc.reflection import REFLECTION, SAME_MESSAGES, Reflection
 from argosy_runtime.protocol.http.request import DEFAULT_MAX_INPUT_SIZE
 
 from .health import CheckCall, ListCall, WatchCall
 from .inference import InferCall, Inference
+from .reflection import ReflectionCall
 from .rpc.router import Method, Router
 from .rpc.unary import MethodCall, Tasks
 from .service import Management, shared_memory_methods
 from .stream import StreamCall
-from .tls import TlsFiles, server_context
 
 PORT_FLAG: Final = "--grpc-port"
 _SERVICE: Final = "/inference.GRPCInferenceService/"
@@ -31,7 +33,7 @@ _CANCEL_S: Final = 0.5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcListenOptions:
     """Where and how to serve; port 0 takes any free one. `tls` None means plain text, `compression` is zlib's level,
-    `max_input_size` the most bytes that a compressed message may become.
+    `max_input_size` the most bytes that a compressed message may become, `reflection` whether schemas can be read.
     """
 
     host: str = "0.0.0.0"
@@ -40,10 +42,11 @@ class GrpcListenOptions:
     header_forward_pattern: str = ""
     restricted: Restrictions = field(default_factory=dict)
     compression: int = 0
-    tls: TlsFiles | None = None
+    tls: ssl.SSLContext | None = None
     keepalive: KeepAliveRules = field(default_factory=KeepAliveRules)
     limits: Limits = field(default_factory=Limits)
     max_input_size: int = DEFAULT_MAX_INPUT_SIZE
+    reflection: bool = True
 
 
 def methods(plane: DataPlane, inference: Inference, tasks: Tasks) -> dict[str, Method]:
@@ -61,6 +64,12 @@ def methods(plane: DataPlane, inference: Inference, tasks: Tasks) -> dict[str, M
     return all_methods
 
 
+def reflection_methods() -> dict[str, Method]:
+    """Return the method of server reflection, by both names of its service."""
+    method = Method(Api.METADATA, partial(ReflectionCall, reflection=Reflection()))
+    return {f"/{service}/ServerReflectionInfo": method for service in (REFLECTION, SAME_MESSAGES)}
+
+
 class GrpcListener:
     """A running gRPC server."""
 
@@ -69,9 +78,10 @@ class GrpcListener:
         self._options = options
         self._tasks = Tasks(self._loop)
         inference = Inference(plane, options.header_forward_pattern, options.compression)
-        self._router = Router(
-            methods(plane, inference, self._tasks), options.restricted, self._loop, options.max_input_size
-        )
+        served = methods(plane, inference, self._tasks)
+        if options.reflection:
+            served |= reflection_methods()
+        self._router = Router(served, options.restricted, self._loop, options.max_input_size)
         self._protocols: set[Http2Protocol] = set()
         self._empty = asyncio.Event()
         self._draining = False
@@ -79,12 +89,11 @@ class GrpcListener:
         self.port = 0
 
     async def start(self) -> None:
-        """Accept connections. Raises ServingError, naming the flag, where the port or the TLS files do not do."""
+        """Accept connections. Raises ServingError, naming the flag, where the port cannot be had."""
         options = self._options
-        tls = None if options.tls is None else server_context(options.tls)
         listening = bind(options.host, options.port, PORT_FLAG, options.reuse_port)
         self.port = listening.getsockname()[1]
-        self._server = await self._loop.create_server(self._connected, sock=listening, backlog=BACKLOG, ssl=tls)
+        self._server = await self._loop.create_server(self._connected, sock=listening, backlog=BACKLOG, ssl=options.tls)
 
     def _connected(self) -> Http2Protocol:
         protocol = Http2Protocol(self._router, self._loop, self._gone, self._options.limits, self._options.keepalive)
@@ -140,7 +149,7 @@ def _cancel(protocol: Http2Protocol) -> None:
 async def serve(plane: DataPlane, options: GrpcListenOptions) -> GrpcListener:
     """Serve a data plane over gRPC; returns once connections are accepted. `stop` it in the end.
 
-    Raises ServingError, naming the flag, where the port or the TLS files do not do.
+    Raises ServingError, naming the flag, where the port cannot be had.
     """
     listener = GrpcListener(plane, options)
     await listener.start()

@@ -21,7 +21,7 @@ from .rpc.status import Status
 
 _log: Final = logging.getLogger("argosy.grpc")
 ERROR_CLOSES_STREAM: Final = "triton_grpc_error"
-_ENDS: Final = "the server ends: open another stream"
+_ENDS: Final = "GRPC server is shutting down and has stopped accepting new requests."
 # Requests of one stream that may be open; further ones wait at the client.
 MAX_OPEN: Final = 1024
 

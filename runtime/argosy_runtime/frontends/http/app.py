@@ -1,5 +1,6 @@
 """The HTTP front end: the V2 protocol with Triton's extensions, one table of routes."""
 
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,7 +31,7 @@ class HttpOptions:
     """Where and how to serve. Sizes are bytes; port 0 takes any free one.
 
     `openai`: serve OpenAI's API as well. `metrics`: answer /metrics as the metrics port does, since endpoint pickers
-    read it where they send requests.
+    read it where they send requests. `tls` None means plain text.
     """
 
     host: str = "0.0.0.0"
@@ -42,6 +43,7 @@ class HttpOptions:
     timeouts: Timeouts = field(default_factory=Timeouts)
     openai: OpenAiOptions | None = None
     metrics: bool = True
+    tls: ssl.SSLContext | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ async def serve(plane: DataPlane, options: HttpOptions) -> HttpListener:
     Raises UNAVAILABLE, naming the flag, where the port cannot be had.
     """
     listening = bind(options.host, options.port, PORT_FLAG, options.reuse_port)
-    listener = HttpListener(HttpApp(plane, options), listening, options.max_input_size, options.timeouts)
+    listener = HttpListener(HttpApp(plane, options), listening, options.max_input_size, options.timeouts, options.tls)
     await listener.start()
     return listener
 
@@ -153,12 +155,13 @@ class OpenAiListen:
     port: int
     options: OpenAiOptions
     timeouts: Timeouts = field(default_factory=Timeouts)
+    tls: ssl.SSLContext | None = None
 
 
 async def serve_openai(plane: DataPlane, listen: OpenAiListen) -> HttpListener:
     """Serve OpenAI's API alone, on a port of its own. Otherwise as `serve`."""
     listening = bind(listen.host, listen.port, OPENAI_PORT_FLAG)
     app = OpenAiApp(plane, listen.options)
-    listener = HttpListener(app, listening, listen.options.max_input_size, listen.timeouts)
+    listener = HttpListener(app, listening, listen.options.max_input_size, listen.timeouts, listen.tls)
     await listener.start()
     return listener

@@ -1,5 +1,6 @@
 """gzip and deflate bodies, both ways."""
 
+import math
 import zlib
 
 from argosy_runtime.errors import internal, invalid, unsupported
@@ -70,6 +71,8 @@ def preferred(accept_encoding: str | None) -> str | None:
         try:
             weight = float(weight_text) if weight_text else 1.0
         except ValueError:
+            continue
+        if math.isinf(weight):
             continue
         if name in ("identity", *_WINDOWS) and weight > best_weight:
             best, best_weight = name, weight

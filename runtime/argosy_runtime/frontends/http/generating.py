@@ -1,16 +1,19 @@
 """The endpoints generate and generate_stream: plain JSON in, plain JSON or server-sent events out."""
 
+import logging
+
 from argosy_runtime.errors import FailureReason, ServingError, invalid
 from argosy_runtime.frontends.port import DataPlane, model_view
 from argosy_runtime.frontends.response_stream import ResponseStream
 from argosy_runtime.messages import InferRequest, InferResponse
-from argosy_runtime.protocol import generate
+from argosy_runtime.protocol import generate, orca
 from argosy_runtime.protocol.http import response as http_response
 
 from . import compression
-from .wire.reply import STATUS, Reply, json_reply
+from .wire.reply import STATUS, Headers, Reply, json_reply
 from .wire.request_context import RequestContext
 
+_log = logging.getLogger("argosy.http")
 _EVENT_HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("Cache-Control", "no-cache"))
 _MODELS_OWN = (None, FailureReason.BACKEND, FailureReason.OUT_OF_MEMORY)
 
@@ -37,7 +40,9 @@ class Generating:
             return json_reply(http_response.encode_error(generate.NOT_ONE_RESPONSE), status)
         if first.error is not None:
             return json_reply(http_response.encode_error(first.error.message), status)
-        return json_reply(generate.encode(first), status)
+        reply = json_reply(generate.encode(first), status)
+        reply.headers = (*reply.headers, *self._endpoint_load(context))
+        return reply
 
     async def generate_stream(self, context: RequestContext, model: str, version: str = "") -> None:
         """Answer one plain JSON object with server-sent events. The status is that of the first response."""
@@ -46,12 +51,23 @@ class Generating:
             async for response in responses:
                 status, event = _status_and_event(response)
                 if not context.started:
-                    context.start(status, _EVENT_HEADERS)
+                    context.start(status, (*_EVENT_HEADERS, *self._endpoint_load(context)))
                 if event:
                     await context.write(event)
             if not context.started:
                 context.start(200, _EVENT_HEADERS)
         context.end()
+
+    def _endpoint_load(self, context: RequestContext) -> Headers:
+        """Return the header about the caches' load, where the client asks for it and a model reports it."""
+        requested = context.header(orca.REQUEST_HEADER)
+        if requested is None:
+            return ()
+        value = orca.load_header(requested, self._plane.model_metric(orca.FAMILY))
+        if not value:
+            _log.error("no %s: no model reports %s, or '%s' is no format", orca.RESPONSE_HEADER, orca.FAMILY, requested)
+            return ()
+        return ((orca.RESPONSE_HEADER, value),)
 
     def _decode(self, context: RequestContext, model: str, version: str) -> InferRequest:
         view = model_view(self._plane, model, version)

@@ -3,12 +3,10 @@
 It works by callbacks; only a large compressed body has a task.
 """
 
-import re
-
 from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
+from argosy_runtime.frontends.forwarding import refusal
 from argosy_runtime.frontends.inflating import OFFLOAD_BYTES, in_thread
 from argosy_runtime.frontends.port import DataPlane, answer_view, lazy_view
-from argosy_runtime.frontends.restrictions import cannot_forward
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse
 from argosy_runtime.protocol.http import request as http_request
 from argosy_runtime.protocol.http import response as http_response
@@ -23,20 +21,6 @@ from .wire.request_context import RequestContext
 HEADER_LENGTH = http_request.HEADER_LENGTH.lower().encode()
 
 
-class HeaderForwarding:
-    """Chooses the headers that become parameters of a request; an empty pattern chooses none."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = re.compile(pattern, re.IGNORECASE) if pattern else None
-
-    def of(self, head: Head) -> dict[str, str]:
-        """Return the headers of a request that become parameters."""
-        if self._pattern is None:
-            return {}
-        decoded = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers.items()}
-        return {name: value for name, value in decoded.items() if self._pattern.search(name)}
-
-
 class InferHandler:
     """Handles the inference requests of one head. `limit`: the largest JSON, or decompressed body, in bytes."""
 
@@ -48,7 +32,7 @@ class InferHandler:
         self._model = model
         self._version = version
         self._forwarded = forwarded
-        self._refusal = next((refusal for name in forwarded if (refusal := cannot_forward(name))), None)
+        self._refusal = refusal(forwarded)
         self._view = lazy_view(plane, model, version)
         self._length_header = _text(head, HEADER_LENGTH)
         self._content_encoding = _text(head, b"content-encoding") or ""
@@ -110,7 +94,7 @@ class InferHandler:
 
     def submit(self, context: RequestContext, request: InferRequest, encoding: OutputEncoding) -> None:
         """Submit a decoded request."""
-        if self._refusal is not None:
+        if self._refusal:
             context.reply(error_reply(invalid(self._refusal)))
             return
         request.parameters.update(self._forwarded)

@@ -10,6 +10,7 @@ from argosy_runtime.errors import ServingError, internal, invalid, not_found, un
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.modelconfig import to_json
 from argosy_runtime.modelconfig.parameters.traffic import PARAMETER as TRAFFIC
+from argosy_runtime.protocol.http.request import too_long
 from argosy_runtime.protocol.json import messages as json_messages
 from argosy_runtime.protocol.json.text import dumps, loads, typed, unsigned
 from argosy_runtime.telemetry.log_settings import KINDS, Setting
@@ -130,6 +131,8 @@ class Management:
 
     def _document(self, context: RequestContext) -> dict[str, Any]:
         body = context.body(self._limit)
+        if len(body) > self._limit:
+            raise invalid(too_long(len(body), self._limit))
         document = loads(body) if body else {}
         return document if type(document) is dict else {}
 

@@ -10,12 +10,13 @@ from typing import Final, TypeAlias
 
 from argosy_runtime.errors import ServingError
 from argosy_runtime.fifo_cache import FifoCache
+from argosy_runtime.frontends.forwarding import HeaderForwarding
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.messages import InferRequest, InferResponse, RequestTemplate
 from argosy_runtime.protocol.http.response import OutputEncoding
 from argosy_runtime.tensors import Data
 
-from .infer import HEADER_LENGTH, HeaderForwarding, InferHandler, submit
+from .infer import HEADER_LENGTH, InferHandler, submit
 from .response_template import HttpResponseTemplates
 from .wire.application import Handler
 from .wire.heads import Head
@@ -152,7 +153,7 @@ class InferEndpoint:
 
     def handler(self, head: Head, model: str, version: str = "") -> Handler:
         """Return the handler of requests with this head to a model."""
-        ordinary = InferHandler(self._plane, self._limit, head, self._forwarding.of(head), model, version)
+        ordinary = InferHandler(self._plane, self._limit, head, self._forwarding.of(head.fields()), model, version)
         declared = head.headers.get(HEADER_LENGTH, b"")
         json_length = int(declared) if declared.isdigit() else 0
         usable = ordinary.may_use_template and not head.chunked and json_length <= min(head.length, self._limit)

@@ -97,7 +97,11 @@ def _refuse_shared_memory(item: Any) -> None:
 
 
 def _read_outputs(message: pb.ModelInferRequest, request: InferRequest, options: GrpcOptions) -> None:
+    names: dict[str, None] = {}
     for output in message.outputs:
+        if output.name in names:
+            raise invalid(f"{request.log_prefix}output '{output.name}' already exists in request")
+        names[output.name] = None
         if not output.parameters:
             continue
         if "shared_memory_region" in output.parameters and "classification" in output.parameters:
@@ -105,7 +109,7 @@ def _read_outputs(message: pb.ModelInferRequest, request: InferRequest, options:
         _refuse_shared_memory(output)
         if "classification" in output.parameters:
             options.classes[output.name] = _class_count(output.parameters["classification"])
-    request.requested_outputs = tuple(dict.fromkeys(output.name for output in message.outputs))
+    request.requested_outputs = tuple(names)
 
 
 def _class_count(parameter: pb.InferParameter) -> int:

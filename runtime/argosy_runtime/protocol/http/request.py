@@ -1,5 +1,6 @@
 """An HTTP inference request's body: V2 JSON, the binary tensor extension, or one raw input."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -19,9 +20,12 @@ DEFAULT_MAX_INPUT_SIZE = 1 << 26
 ENDPOINT = "HTTP end point"
 """The name of this endpoint in messages."""
 NO_SHARED_MEMORY = "shared memory regions are not supported by this server"
-_INT32 = (-(2**31), 2**31 - 1)
+MOST_LENGTH = 2**31 - 1
+"""The most bytes of a body, and of the JSON in it, that a header may declare."""
+_LENGTH = re.compile(r"[+-]?[0-9]+")
 _RAW_INPUT = "raw_input"
 """The name in messages of an input that the client did not name."""
+_MOST_DIGITS = 1000
 _USE_FLAG = "Use --http-max-input-size to increase the limit."
 
 
@@ -29,17 +33,20 @@ def parse_header_length(header: str | None, content_length: int) -> int:
     """Return how many bytes of the body are JSON; all of them without the header, 0 for a raw body."""
     if header is None:
         return content_length
-    try:
-        length = int(header)
-    except ValueError:
-        raise invalid(f"Unable to parse {HEADER_LENGTH}, got: {header}") from None
-    if not _INT32[0] <= length <= _INT32[1]:
-        raise invalid(
-            f"Unable to parse {HEADER_LENGTH}, value is out of range [ {_INT32[0]}, {_INT32[1]} ], got: {header}"
-        )
+    if not _LENGTH.fullmatch(header):
+        raise invalid(f"Unable to parse {HEADER_LENGTH}, got: {header}")
+    # Python refuses to read numbers of thousands of digits.
+    length = int(header) if len(header) < _MOST_DIGITS else MOST_LENGTH + 1
+    if not -MOST_LENGTH - 1 <= length <= MOST_LENGTH:
+        raise invalid(length_out_of_range(HEADER_LENGTH, header))
     if not 0 <= length <= content_length:
         raise invalid(f"inference header size should be in range (0, {content_length}), got: {header}")
     return length
+
+
+def length_out_of_range(header: str, value: str) -> str:
+    """Return the message for a header that declares more bytes than it may."""
+    return f"Unable to parse {header}, value is out of range [ {-MOST_LENGTH - 1}, {MOST_LENGTH} ], got: {value}"
 
 
 def too_long(length: int, limit: int) -> str:
@@ -214,21 +221,23 @@ def _shape(dims: list[Any]) -> tuple[int, ...]:
 def _read_outputs(document: dict[str, Any], request: InferRequest, binary_default: bool) -> OutputEncoding:
     if document.get("outputs") is None:
         return OutputEncoding(binary_default)
-    names: list[str] = []
+    names: dict[str, None] = {}
     binary: list[str] = []
     classes: dict[str, int] = {}
     for item in member(document, "outputs", list, "Unable to parse 'outputs'"):
         parameters = item.get("parameters") if type(item) is dict else None
         parameters = parameters if type(parameters) is dict else {}
         name = _output_name(item, parameters)
-        names.append(name)
+        if name in names:
+            raise invalid(f"{request.log_prefix}output '{name}' already exists in request")
+        names[name] = None
         if "classification" in parameters:
             count = unsigned(parameters["classification"], "Unable to set 'classification'")
             if count:
                 classes[name] = count
         if "binary_data" in parameters and typed(parameters["binary_data"], bool, "Unable to parse 'binary_data'"):
             binary.append(name)
-    request.requested_outputs = tuple(dict.fromkeys(names))
+    request.requested_outputs = tuple(names)
     return OutputEncoding(binary_default, frozenset(names), frozenset(binary), classes)
 
 

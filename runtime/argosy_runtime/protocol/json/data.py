@@ -1,15 +1,18 @@
 """The `data` of a tensor in JSON: nested or flat in, flat out."""
 
+import math
 from typing import Any, NoReturn
 
 import numpy as np
 
 from argosy_runtime.errors import internal, invalid
 from argosy_runtime.messages import Array, Tensor
+from argosy_runtime.modelconfig.shapes import INT64_MAX
 from argosy_runtime.protocol.tensors import DTYPES, InputBytes, element_count
 from argosy_runtime.tensors import string_elements
 
-from .text import MAX_NESTING, wrong_type
+from .nesting import MAX_NESTING, too_deep
+from .text import wrong_type
 
 _ACCEPTED: dict[str, tuple[frozenset[type], str]] = {
     "b": (frozenset((bool,)), "boolean"),
@@ -34,6 +37,8 @@ def read(data: list[Any], name: str, datatype: str, shape: tuple[int, ...], stri
     dtype = DTYPES.get(datatype)
     if dtype is None:
         raise invalid(f"invalid datatype for input {name}")
+    if not dtype.hasobject:
+        _check_overflow(name, math.prod(shape), dtype.itemsize)
     count = element_count(name, shape)
     if dtype.hasobject:
         return _read_strings(data, name, shape, count, strings, limit)
@@ -44,9 +49,20 @@ def read(data: list[Any], name: str, datatype: str, shape: tuple[int, ...], stri
     accepted, called = _ACCEPTED[dtype.kind]
     if not types <= accepted:
         _wrong_element(called)
-    if len(flat) != count:
+    if len(flat) > count:
         raise internal(f"{_CANNOT_PARSE}: Shape does not match true shape of 'data' field")
+    if len(flat) < count:
+        raise internal("Failed to parse 'data' field: shape does not match true shape")
     return _numbers(flat, dtype, called).reshape(shape)
+
+
+def _check_overflow(name: str, count: int, itemsize: int) -> None:
+    """Raise INVALID_ARG where the size in bytes is no 64-bit number, and the count of elements is one."""
+    if count <= INT64_MAX < count * itemsize:
+        raise invalid(
+            f"byte size overflow for input '{name}': element count ({count}) * data type size ({itemsize}) exceeds "
+            f"maximum allowed size ({INT64_MAX})"
+        )
 
 
 def _numbers(flat: list[Any], dtype: np.dtype[np.generic], called: str) -> Array:
@@ -78,6 +94,15 @@ def _read_strings(
     return strings.strings(name, shape, elements)
 
 
+def size(data: list[Any], datatype: str) -> int:
+    """Return the bytes that an input of generate will take: of its elements, or of strings at any depth."""
+    dtype = DTYPES[datatype]
+    if not dtype.hasobject:
+        return len(data) * dtype.itemsize
+    flat, _ = _flatten(data, "")
+    return sum(len(item.encode("utf-8", "surrogatepass")) + 4 for item in flat if type(item) is str)
+
+
 def _flatten(data: list[Any], context: str) -> tuple[list[Any], frozenset[type]]:
     """Return the scalars of nested lists in order, and the types among them."""
     types = frozenset(map(type, data))
@@ -86,7 +111,7 @@ def _flatten(data: list[Any], context: str) -> tuple[list[Any], frozenset[type]]
             return data, types
         data = [item for part in data for item in (part if type(part) is list else (part,))]
         types = frozenset(map(type, data))
-    raise invalid(f"{context}JSON nesting depth exceeds maximum allowed limit ({MAX_NESTING})")
+    raise too_deep(context)
 
 
 def _check_size(name: str, size: int, limit: int) -> None:

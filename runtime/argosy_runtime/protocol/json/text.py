@@ -4,14 +4,17 @@ Reading wrongly typed JSON is an INTERNAL error, as it is there.
 """
 
 import json
+import re
 from typing import Any, NoReturn
 
 import orjson
 
 from argosy_runtime.errors import ServingError, internal
 
-MAX_NESTING = 100
+from .nesting import shallow
 
+_TOO_DEEP = re.compile("depth|[Rr]ecursion")
+"""In messages of the parser, old and new."""
 _PARSE_MESSAGES = (
     ("zero-length", "The document is empty."),
     ("expected ':'", "Missing a colon after a name of object member."),
@@ -26,11 +29,13 @@ _PARSE_MESSAGES = (
 
 
 def loads(text: bytes | memoryview) -> Any:
-    """Parse a document. Raises INTERNAL where it is malformed or nested beyond reason."""
+    """Parse a document. Raises INTERNAL where it is malformed or nested beyond reason, or INVALID_ARG."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raw = bytes(text)
+        if _TOO_DEEP.search(error.msg) and (plain := shallow(raw)) is not None:
+            return loads(plain)
         if b"NaN" in raw or b"Infinity" in raw:
             return _loads_with_nan(raw)
         raise _malformed(error.msg, error.pos) from None

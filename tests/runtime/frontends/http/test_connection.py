@@ -1,15 +1,18 @@
 """One connection without a socket: requests in pieces, bodies of every kind, order, limits, the ends it may come to."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.runtime.frontends.http.echo import LIMIT, EchoApp, post, turns
 from tests.runtime.frontends.http.wire import Wire
 
+from argosy_runtime.frontends.http.wire.bodies import MOST_CHUNKS
 from argosy_runtime.frontends.http.wire.heads import MAX_HEAD_BYTES
 from argosy_runtime.frontends.http.wire.reply import Reply
 from argosy_runtime.frontends.http.wire.request_context import RequestContext
@@ -155,7 +158,8 @@ BAD = [
     b"GET / HTTP/1.1\nA: b\n\n",
     b"GET / HTTP/1.1\r\nA: " + b"a" * MAX_HEAD_BYTES,
     b"GET / HTTP/1.1\r\nA: " + b"a" * MAX_HEAD_BYTES + b"\r\n\r\n",
-    b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+    b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: foo\r\n\r\n",
+    b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked, foo\r\n\r\n",
     b"POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
     b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n",
     b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
@@ -177,11 +181,54 @@ async def test_what_is_no_request_is_refused_and_cut(sent: bytes) -> None:
     assert app.bodies == []
 
 
-async def test_a_body_that_no_memory_holds_is_refused() -> None:
+async def test_a_body_that_no_memory_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(np, "empty", full)
     wire = Wire(EchoApp())
-    wire.feed(b"POST /echo HTTP/1.1\r\nInference-Header-Content-Length: 1\r\nContent-Length: 9%b\r\n\r\n" % (b"0" * 17))
+    wire.feed(b"POST /echo HTTP/1.1\r\nInference-Header-Content-Length: 1\r\nContent-Length: 900000\r\n\r\n")
     assert wire.written.startswith(b"HTTP/1.1 413 ")
     assert wire.closed
+
+
+@pytest.mark.parametrize("length", [2**31, 10**19])
+async def test_a_body_longer_than_any_is_refused_at_once(length: int) -> None:
+    wire = Wire(EchoApp())
+    wire.feed(b"POST /echo HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % length)
+    head, _, body = wire.written.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(body)["error"] == (
+        f"Unable to parse Content-Length, value is out of range [ -2147483648, 2147483647 ], got: {length}"
+    )
+    assert wire.closed
+
+
+async def test_chunks_made_by_hand_count_and_their_length_does_not() -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    wire.feed(
+        b"POST /echo HTTP/1.1\r\nContent-Length: 12\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+        + post("/echo", b"smuggled")
+    )
+    assert app.bodies == [b"ok"]
+    assert b"Connection: close\r\n" in wire.written
+    assert wire.closed
+
+
+@pytest.mark.parametrize("more", [0, 1])
+async def test_a_body_has_a_limited_number_of_chunks(more: int) -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    wire.feed(b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+    wire.feed(b"1\r\nA\r\n" * (MOST_CHUNKS + more))
+    wire.feed(b"0\r\n\r\n")
+    if more:
+        assert app.bodies == []
+        assert wire.closed
+        assert b"Chunked request body exceeds maximum of 65536 non-empty chunks. Send fewer or larger" in wire.written
+    else:
+        assert app.bodies == [b"A" * MOST_CHUNKS]
 
 
 async def test_an_error_no_one_foresaw_is_an_answer() -> None:

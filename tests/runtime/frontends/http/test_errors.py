@@ -12,7 +12,7 @@ BAD_SHAPE = b'{"inputs":[{"name":"IN","datatype":"FP32","shape":[1,3],"data":[1,
 ERRORS: list[tuple[str, str, bytes, int, str]] = [
     ("POST", "/v2/models/echo/infer", b"{", 500, "failed to parse the request JSON buffer: Invalid value. at 1"),
     ("POST", "/v2/models/echo/infer", b"{}", 500, "Unable to parse 'inputs': attempt to access non-existing object member 'inputs'"),
-    ("POST", "/v2/models/echo/infer", BAD_SHAPE, 500, "Unable to parse 'data': Shape does not match true shape of 'data' field"),
+    ("POST", "/v2/models/echo/infer", BAD_SHAPE, 500, "Failed to parse 'data' field: shape does not match true shape"),
     ("POST", "/v2/models/none/infer", GOOD, 404, "Request for unknown model: 'none' is not found"),
     ("POST", "/v2/models/none/infer", b"{", 404, "Request for unknown model: 'none' is not found"),
     ("POST", "/v2/models/fails/infer", GOOD, 500, "the model broke"),
@@ -66,7 +66,7 @@ def test_restricted(running: Running) -> None:
         assert client.get("/v2/health/live").status_code == 200
         opened = {"open-sesame": "please", "Fwd-Me": "on"}
         assert client.post("/v2/models/echo/infer", json=ECHO, headers=opened).status_code == 200
-        assert running.plane.requests[0].parameters == {"fwd-me": "on"}
+        assert running.plane.requests[0].parameters == {"Fwd-Me": "on"}
         reserved = {"open-sesame": "please", "triton_x": "on"}
         reply = client.post("/v2/models/echo/infer", json=ECHO, headers=reserved)
         assert reply.json()["error"] == "Header 'triton_x' is reserved for Triton usage and cannot be forwarded."

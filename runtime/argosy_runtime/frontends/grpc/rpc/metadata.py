@@ -24,13 +24,15 @@ _BINARY: Final = "-bin"
 
 class CallHead:
     """What calls with the same head have in common. `timeout` is in seconds, infinite where there is none; `limit` is
-    the largest size of a decompressed message, in bytes.
+    the largest size of a decompressed message, in bytes, `forwarded` the headers that become parameters, once that is
+    known.
     """
 
-    __slots__ = ("_fields", "accepts_gzip", "encoding", "limit", "timeout")
+    __slots__ = ("_fields", "accepts_gzip", "encoding", "forwarded", "limit", "timeout")
 
     def __init__(self, head: RequestHead, limit: int = DEFAULT_MAX_INPUT_SIZE) -> None:
         self.limit = limit
+        self.forwarded: dict[str, str] | None = None
         fields = dict(head.fields)
         self._fields = head.fields
         self.encoding = fields.get(b"grpc-encoding", b"identity")

@@ -6,12 +6,14 @@ _MAX_LINE: Final = 4096
 _MAX_TRAILER: Final = 1 << 16
 _MAX_DIGITS: Final = 15
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
+MOST_CHUNKS: Final = 65536
+"""How many chunks a body may have, each of which costs an object, however small it is."""
 
 _SIZE, _CONTENT, _END, _TRAILER = range(4)
 
 
 class BodyError(Exception):
-    """The chunks of a body are malformed."""
+    """The chunks of a body are malformed, or, with a message for the client, too many."""
 
 
 class Body:
@@ -65,13 +67,14 @@ class SizedBody(Body):
 class ChunkedBody(Body):
     """A body in chunks."""
 
-    __slots__ = ("_rest", "_state", "_trailer")
+    __slots__ = ("_chunks", "_rest", "_state", "_trailer")
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
         self._rest = b""
         self._state = _SIZE
         self._trailer = 0
+        self._chunks = 0
 
     def feed(self, data: bytes) -> bytes | None:
         data = self._rest + data if self._rest else data
@@ -99,6 +102,12 @@ class ChunkedBody(Body):
         if self._state == _SIZE:
             self._missing = _size(line)
             self._state = _CONTENT if self._missing else _TRAILER
+            self._chunks += 1
+            if self._chunks > MOST_CHUNKS and self._missing:
+                raise BodyError(
+                    f"Chunked request body exceeds maximum of {MOST_CHUNKS} non-empty chunks. Send fewer or larger "
+                    "HTTP chunks."
+                )
         elif self._state == _END:
             if line:
                 raise BodyError

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, cast
 
+from argosy_runtime.protocol.http.request import MOST_LENGTH, length_out_of_range
 from argosy_runtime.tensors import Data
 
 from .bodies import Body, BodyError, ChunkedBody, SizedBody
@@ -53,6 +54,7 @@ class Connection(asyncio.Protocol):
         self._begun_at = 0.0
         self._answered_at = 0.0
         self._half_closed = False
+        self._may_half_close = True
         self._transport: asyncio.Transport
         self._writer: Writer
         self._context: RequestContext | None = None
@@ -68,6 +70,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's are transports and do not say so.
         self._transport = cast(asyncio.Transport, transport)
+        # TLS has no connection of which one side is closed.
+        self._may_half_close = transport.get_extra_info("sslcontext") is None
         self._writer = Writer(self._transport)
         self._writer.draining = self._draining
         self._begun_at = self._answered_at = self._clock()
@@ -102,7 +106,8 @@ class Connection(asyncio.Protocol):
         """
         if self._half_closed:
             return self._context is not None
-        if self._context is None or self._clock() - self._begun_at > _HALF_CLOSE_S:
+        overdue = self._clock() - self._begun_at > _HALF_CLOSE_S
+        if self._context is None or overdue or not self._may_half_close:
             return False
         self._half_closed = True
         self._writer.draining = True
@@ -223,6 +228,9 @@ class Connection(asyncio.Protocol):
     def _begin_body(self, routed: RoutedHead, begun: bytes) -> None:
         """Begin a body that is incomplete, or too long to be kept."""
         head = routed.head
+        if head.length > MOST_LENGTH:
+            self._refuse(400, length_out_of_range("Content-Length", str(head.length)))
+            return
         limit = -1 if head.unbounded else self._max_body
         missing = head.length - len(begun)
         self._coming = routed
@@ -253,8 +261,8 @@ class Connection(asyncio.Protocol):
         self.progress += 1
         try:
             rest = body.feed(data)
-        except BodyError:
-            self._refuse(400, _NOT_HTTP)
+        except BodyError as error:
+            self._refuse(400, str(error) or _NOT_HTTP)
             return
         if rest is not None:
             self._coming = self._body = None

@@ -1,5 +1,6 @@
 """Heads of HTTP requests."""
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -11,7 +12,8 @@ _UNBOUNDED: Final = b"inference-header-content-length"
 
 
 class Head:
-    """The part of a request before its body. `headers` have lower-case names; of equal names the last counts.
+    """The part of a request before its body. `headers` have lower-case names; of equal names the last counts. `written`
+    has names and values as they came.
 
     `length` is the body's in bytes, unless it is `chunked`. `old` is HTTP/1.0. `unbounded`: a header says how long the
     JSON in the body is.
@@ -28,26 +30,39 @@ class Head:
         "only_head",
         "path",
         "unbounded",
+        "written",
     )
 
     def __init__(
-        self, method: str, path: str, headers: dict[bytes, bytes], old: bool = False, keep_alive: bool = True
+        self,
+        method: str,
+        path: str,
+        headers: dict[bytes, bytes],
+        old: bool = False,
+        keep_alive: bool = True,
+        written: Sequence[tuple[bytes, bytes]] | None = None,
     ) -> None:
         self.method = method
         self.path = path
         self.headers = headers
-        self.length = int(headers.get(b"content-length", b"0"))
         self.chunked = b"transfer-encoding" in headers
+        self.length = 0 if self.chunked else int(headers.get(b"content-length", b"0"))
         self.expects = headers.get(b"expect", b"").lower() == b"100-continue"
         self.old = old
         self.keep_alive = keep_alive
         self.only_head = method == "HEAD"
         self.unbounded = _UNBOUNDED in headers
+        self.written = list(headers.items()) if written is None else written
 
     def header(self, name: str) -> str | None:
         """Return a header by its lower-case name."""
         value = self.headers.get(name.encode())
         return None if value is None else value.decode("latin-1")
+
+    def fields(self) -> Iterator[tuple[str, str]]:
+        """Yield the names and values of all headers as the client wrote them."""
+        for name, value in self.written:
+            yield name.decode("latin-1"), value.decode("latin-1")
 
     def field(self, name: str) -> None:
         """Return None: what a body has in the V2 protocol is the request's own."""
@@ -59,7 +74,9 @@ class _Reader:
     def __init__(self) -> None:
         self.url = b""
         self.headers: dict[bytes, bytes] = {}
+        self.written: list[tuple[bytes, bytes]] = []
         self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_chunked_length=True)
         self.complete = False
         self.keep_alive = False
 
@@ -68,11 +85,24 @@ class _Reader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers[name.lower()] = value
+        self.written.append((name, value))
 
     def on_headers_complete(self) -> None:
         self.complete = True
         # Later the parser has forgotten it, where no body follows.
         self.keep_alive = self.parser.should_keep_alive()
+
+    def has_one_length(self) -> bool:
+        """Return whether it is known where the body ends.
+
+        Clients that make chunks by hand send a length, too, which does not count. It may be meant for another reader
+        in between, so that such a request is the last of its connection (RFC 9112, section 6.3).
+        """
+        coding = self.headers.get(b"transfer-encoding")
+        if coding is None:
+            return True
+        self.keep_alive = self.keep_alive and b"content-length" not in self.headers
+        return coding.rpartition(b",")[2].strip().lower() == b"chunked"
 
 
 def read_head(data: bytes) -> Head | None:
@@ -86,11 +116,11 @@ def read_head(data: bytes) -> Head | None:
         pass
     except httptools.HttpParserError:
         return None
-    if not reader.complete:
+    if not (reader.complete and reader.has_one_length()):
         return None
     method = parser.get_method().decode("latin-1")
     old = parser.get_http_version() != "1.1"
-    return Head(method, _path(reader.url), reader.headers, old, reader.keep_alive)
+    return Head(method, _path(reader.url), reader.headers, old, reader.keep_alive, reader.written)
 
 
 def _path(url: bytes) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Collection
 from math import isfinite
 from time import monotonic
@@ -23,14 +24,21 @@ REUSE_S = 15.0
 class HttpListener:
     """Serves an application over HTTP/1.1 on one socket.
 
-    `max_body` is the longest body, in bytes, of requests without the header that says how long their JSON is.
+    `max_body` is the longest body, in bytes, of requests without the header that says how long their JSON is; `tls`
+    None means plain text.
     """
 
     def __init__(
-        self, app: Application, listening: socket.socket, max_body: int, timeouts: Timeouts | None = None
+        self,
+        app: Application,
+        listening: socket.socket,
+        max_body: int,
+        timeouts: Timeouts | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.port: int = listening.getsockname()[1]
         self._socket = listening
+        self._tls = tls
         self._max_body = max_body
         self._heads = HeadCache(app)
         self._connections: set[Connection] = set()
@@ -42,7 +50,8 @@ class HttpListener:
     async def start(self) -> None:
         """Accept connections. Return once it does."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._connection, sock=self._socket, backlog=BACKLOG)
+        # A client that does not get on with its handshake is cut off by the loop, after a minute.
+        self._server = await loop.create_server(self._connection, sock=self._socket, backlog=BACKLOG, ssl=self._tls)
         if isfinite(self._timeouts.period):
             self._sweeping = loop.create_task(self._sweep())
 
