@@ -17,7 +17,7 @@ PEERS = [pytest.param("triton", marks=pytest.mark.triton), "argosy"]
 def started(triton_server: StartServer, argosy_server: StartServer) -> Callable[[str], Server]:
     """Return a function that gives the running server of a side, started at the first call for it."""
     starters = {"triton": triton_server, "argosy": argosy_server}
-    return cache(lambda side: starters[side](MODELS, *flags(side)))
+    return cache(lambda side: starters[side](MODELS, *flags()))
 
 
 @pytest.fixture(scope="session", params=PEERS)

@@ -6,6 +6,7 @@ The recordings stay what Triton said; Argosy is held to what stands here.
 from dataclasses import dataclass
 from typing import Any
 
+from tests.differential import sequence_deviations
 from tests.differential.deviations_protocol import PROTOCOL
 
 
@@ -154,6 +155,9 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
         {"code": "NOT_FOUND", "details": "Request for unknown model: 'nope' is not found", "messages": []},
     ),
 }
+
+
+DEVIATIONS |= {case: Deviation(*deviation) for case, deviation in sequence_deviations.DEVIATIONS.items()}
 
 
 def owed(side: str, topic: str, name: str, recorded: Any) -> Any:

@@ -11,6 +11,7 @@ from tests.differential.cases import (
     http_inputs,
     http_lifecycle,
     http_protocol,
+    http_sequences,
     http_server,
 )
 from tests.differential.http_calls import Case, send
@@ -26,6 +27,7 @@ TOPICS: dict[str, list[Case]] = {
     "http_inputs": http_inputs.CASES,
     "http_lifecycle": http_lifecycle.CASES,
     "http_protocol": http_protocol.CASES,
+    "http_sequences": http_sequences.CASES,
 }
 
 

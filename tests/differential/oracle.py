@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 MODELS = Path(__file__).resolve().parents[1] / "models"
-NOT_YET = Path(__file__).resolve().parents[1] / "models_of_triton"
-"""Models of what Argosy does not serve yet; `pending` has the reason."""
 FORWARDED = "^(FWD-|triton_fwd|priority$)"
 """Headers that become parameters, two of them by reserved names."""
 RECORDED = Path(__file__).parent / "recorded"
@@ -22,13 +20,10 @@ def models_in(repository: Path) -> list[str]:
     return sorted(folder.name for folder in repository.iterdir() if (folder / "1").is_dir())
 
 
-def flags(side: str) -> list[str]:
-    """Return explicit control with every model that `side` can serve loaded, so that one server serves every check."""
-    more = [NOT_YET] if side == "triton" else []
-    names = [name for repository in (MODELS, *more) for name in models_in(repository)]
-    repositories = [f"--model-repository={repository}" for repository in more]
+def flags() -> list[str]:
+    """Return explicit control with every model loaded, so that one server serves every check."""
     forwarded = [f"--{protocol}-header-forward-pattern={FORWARDED}" for protocol in ("http", "grpc")]
-    return ["--model-control-mode=explicit", *repositories, *forwarded, *(f"--load-model={name}" for name in names)]
+    return ["--model-control-mode=explicit", *forwarded, *(f"--load-model={name}" for name in models_in(MODELS))]
 
 
 @cache

@@ -12,7 +12,7 @@ def main() -> None:
     """Record every topic."""
     record("flags", [("help", flag_cases.flags_in(flag_cases.help_of_triton()))])
     with tempfile.TemporaryDirectory() as folder:
-        server = triton(MODELS, *flags("triton"), log=Path(folder) / "triton.log")
+        server = triton(MODELS, *flags(), log=Path(folder) / "triton.log")
         try:
             for topic, cases in http_cases.TOPICS.items():
                 record(topic, [(case.name, http_cases.answers(server.http, case)) for case in cases])

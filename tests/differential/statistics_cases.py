@@ -23,6 +23,25 @@ def _fail(how: str) -> Call:
     return infer("failing", tensor("HOW", [1], "BYTES", [how]))
 
 
+def sequence(model: str, *sequences: int) -> tuple[Call, ...]:
+    """Return a first, a middle and a last request of each sequence, in turn."""
+    flags = ({"sequence_start": True}, {}, {"sequence_end": True})
+    data = tensor("IN", [1, 1], "INT32", [1])
+    return tuple(
+        infer(model, data, parameters={"sequence_id": number, **flag}) for flag in flags for number in sequences
+    )
+
+
+def countdown(value: int) -> Call:
+    """Return a request that is scheduled again so many times."""
+    return infer("countdown", tensor("IN", [1, 1], "INT32", [value]))
+
+
+def _chain(number: int, flag: str = "sequence_end") -> Call:
+    data = tensor("VALUE", [1, 1], "INT32", [1])
+    return infer("sequence_chain", data, parameters={"sequence_id": number, flag: True})
+
+
 ROW = infer("identity", floats([1, 2], [1, 2]))
 ROWS = infer("identity", floats([3, 2], [1, 2, 3, 4, 5, 6]))
 WORDS = post("/v2/models/words/generate_stream", {"text_input": "one two three"})
@@ -40,6 +59,13 @@ CASES = [
     ),
     StatisticsCase("bls", (infer("bls", tensor("MODEL", [1], "BYTES", ["add_sub"]), *pair()),), ("bls", "add_sub")),
     StatisticsCase("decoupled", (WORDS,), ("words",)),
+    StatisticsCase("sequence", sequence("sequence_sum", 400, 401), ("sequence_sum",)),
+    StatisticsCase("sequence by slots", sequence("sequence_slots", 402, 403), ("sequence_slots",)),
+    StatisticsCase("sequence never begun", sequence("sequence_sum", 404)[1:], ("sequence_sum",)),
+    StatisticsCase(
+        "sequence of an ensemble", (_chain(405, "sequence_start"), _chain(405)), ("sequence_chain", "sequence_sum")
+    ),
+    StatisticsCase("scheduled again", (countdown(0), countdown(2)), ("countdown",)),
     StatisticsCase("one version", (infer("versioned/versions/1", floats([1], [1], "IN")),), ("versioned",)),
 ]
 

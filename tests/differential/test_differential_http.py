@@ -5,7 +5,6 @@ from tests.differential.deviations import owed
 from tests.differential.http_calls import Case
 from tests.differential.http_cases import TOPICS, answers
 from tests.differential.oracle import recorded
-from tests.differential.pending import skip_if_pending
 from tests.peers.server import Server
 
 EVERY = [pytest.param(topic, case, id=f"{topic}-{case.name}") for topic, cases in TOPICS.items() for case in cases]
@@ -13,7 +12,6 @@ EVERY = [pytest.param(topic, case, id=f"{topic}-{case.name}") for topic, cases i
 
 @pytest.mark.parametrize(("topic", "case"), EVERY)
 def test_answers_as_recorded(server: Server, topic: str, case: Case) -> None:
-    skip_if_pending(server.name, (word for call in case.calls for word in call.path.split("/")))
     expected = owed(server.name, topic, case.name, recorded(topic)[case.name])
     assert answers(server.http, case) == expected
 

@@ -23,6 +23,24 @@ def _repeat(values: list[int]) -> dict[str, Any]:
     return request("repeat", tensor("IN", [len(values)], "INT32", int_contents=values))
 
 
+def _sequence(model: str, value: int, sequence: int | str, flags: str = "", **rest: Any) -> dict[str, Any]:
+    """Return a request of a sequence; `flags` are S for START and E for END."""
+    kind = "string_param" if isinstance(sequence, str) else "int64_param"
+    parameters: dict[str, Any] = {"sequence_id": {kind: sequence}}
+    for flag, name in (("S", "sequence_start"), ("E", "sequence_end")):
+        if flag in flags:
+            parameters[name] = {"bool_param": True}
+    return request(model, tensor("IN", [1, 1], "INT32", int_contents=[value]), parameters=parameters, **rest)
+
+
+def _sum(value: int, sequence: int | str, flags: str = "", **rest: Any) -> dict[str, Any]:
+    return _sequence("sequence_sum", value, sequence, flags, **rest)
+
+
+def _countdown(value: int, **rest: Any) -> dict[str, Any]:
+    return request("countdown_stream", tensor("IN", [1, 1], "INT32", int_contents=[value]), **rest)
+
+
 STREAMS: list[tuple[str, list[dict[str, Any]], dict[str, str]]] = [
     ("words", [_words("a b", id="q")], {}),
     ("no word", [_words("")], {}),
@@ -38,4 +56,12 @@ STREAMS: list[tuple[str, list[dict[str, Any]], dict[str, str]]] = [
     ("unknown model, as status", [{"model_name": "nope"}], STATUS),
     ("ensemble", [request("chain", tensor(fp32_contents=[1, 2]))], {}),
     ("model raises", [text("failing", "HOW", "raise")], {}),
+    ("sequence", [_sum(1, 300, "S", id="a"), _sum(2, 300, id="b"), _sum(3, 300, "E", id="c")], {}),
+    ("sequence never begun", [_sum(1, 302, id="a"), _sum(2, 302, "SE", id="b"), _sum(3, 302, id="c")], {}),
+    ("sequence never begun, as status", [_sum(1, 303, id="a")], STATUS),
+    ("sequence of a negative id", [_sum(1, -1, "S"), _sum(1, -1, "E")], {}),
+    ("sequence by slots", [_sequence("sequence_slots", 1, 304, "S"), _sequence("sequence_slots", 1, 304, "E")], {}),
+    ("iterative", [_countdown(3, id="a")], {}),
+    ("iterative with a final", [_countdown(2, id="a", parameters=FINAL)], {}),
+    ("iterative, one step", [_countdown(1)], {}),
 ]

@@ -6,9 +6,9 @@ import pytest
 from tests.runtime.execution.fakes import SECOND, US, Client, Factory, FakeInstance, VirtualClock, ask, settle
 from tests.runtime.scheduling.sequences.bench import IDLE, config
 
-from argosy_runtime.errors import ErrorKind, invalid
+from argosy_runtime.errors import ErrorKind, ServingError, invalid
 from argosy_runtime.execution.sequences.dispatcher import SequenceDispatcher
-from argosy_runtime.messages import RESCHEDULED
+from argosy_runtime.messages import RESCHEDULED, InferResponse
 from argosy_runtime.scheduling.sequences.scheduler import SequenceScheduler
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
@@ -44,7 +44,10 @@ class Bench:
         """Send a request of a sequence; `flags` are S for START and E for END."""
         client = Client()
         request = ask(name, 1, sequence_id=sequence, sequence_start="S" in flags, sequence_end="E" in flags)
-        client.submission = self.dispatcher.submit(request, 1, None, client.deliver)
+        try:
+            client.submission = self.dispatcher.submit(request, 1, None, client.deliver)
+        except ServingError as error:
+            client.deliver(InferResponse(error=error))
         return client
 
 

@@ -8,8 +8,8 @@ from argosy_runtime.execution.clock import Clock
 from argosy_runtime.execution.dispatcher import Dispatcher, cancellation
 from argosy_runtime.execution.instance import Instance, Run
 from argosy_runtime.execution.instance_group import NewInstance
-from argosy_runtime.messages import RESCHEDULED, InferRequest, InferResponse
-from argosy_runtime.scheduling.queued_request import QueuedRequest
+from argosy_runtime.messages import RESCHEDULED, Deliver, InferRequest, InferResponse
+from argosy_runtime.scheduling.queued_request import BatchKey, QueuedRequest
 from argosy_runtime.scheduling.scheduler import Batch, Slots
 from argosy_runtime.scheduling.sequences.scheduler import SequenceScheduler
 from argosy_runtime.telemetry.statistics import ModelStatistics
@@ -33,6 +33,13 @@ class SequenceDispatcher(Dispatcher):
         super().__init__(name, version, scheduler, makers, statistics, clock)
         self._sequences = scheduler
         self._leaving: set[int] = set()
+
+    def submit(self, request: InferRequest, size: int, key: BatchKey | None, deliver: Deliver) -> QueuedRequest:
+        """Accept a request, as other dispatchers do. Raises ServingError for one that no sequence takes."""
+        error = None if self._refuses(request) else self._sequences.refusal(request, size)
+        if error is not None:
+            raise error
+        return super().submit(request, size, key, deliver)
 
     def continues(self, request: InferRequest) -> bool:
         return self._sequences.continues(request)

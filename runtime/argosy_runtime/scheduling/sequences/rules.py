@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelSequenceBatching
 
 from argosy_runtime.errors import ServingError, invalid
+from argosy_runtime.messages import InferRequest
 from argosy_runtime.modelconfig.datatypes import v2_name
-from argosy_runtime.scheduling.queued_request import QueuedRequest
 
 _MICROSECOND = 1_000
 _Control = ModelSequenceBatching.Control
@@ -64,9 +64,8 @@ class RequestRules:
                 if control.kind == _Control.CONTROL_SEQUENCE_CORRID:
                     self._corrid, self._datatype = control_input.name, v2_name(control.data_type)
 
-    def refusal(self, queued: QueuedRequest) -> ServingError | None:
-        """Return why a request cannot be one of a sequence, None if it can."""
-        request = queued.request
+    def refusal(self, request: InferRequest, size: int) -> ServingError | None:
+        """Return why a request of `size` rows cannot be one of a sequence, None if it can."""
         identifier = request.sequence_id
         if self._corrid and isinstance(identifier, str) != (self._datatype == "BYTES"):
             datatype = "BYTES" if isinstance(identifier, str) else "UINT64"
@@ -74,7 +73,7 @@ class RequestRules:
                 f"{request.log_prefix}sequence batching control '{self._corrid}' data-type is '{datatype}', but model "
                 f"'{self._model}' expects '{self._datatype}'"
             )
-        if queued.size > 1:
+        if size > 1:
             return invalid(
                 f"inference request to model '{self._model}' must specify batch-size 1 due to requirements of sequence "
                 "batcher"

@@ -74,18 +74,24 @@ class SequenceScheduler(Scheduler):
         """Return whether a request belongs to a sequence that has begun here."""
         return not request.sequence_start and request.sequence_id in self._open
 
+    def refusal(self, request: InferRequest, size: int) -> ServingError | None:
+        """Return why a request of `size` rows would be refused, None if it would not."""
+        refusal = self._requests.refusal(request, size)
+        identifier = request.sequence_id
+        if refusal is not None or not identifier or request.sequence_start or identifier in self._open:
+            return refusal
+        return self._not_begun(identifier)
+
     def submit(self, queued: QueuedRequest) -> ServingError | None:
-        refusal = self._requests.refusal(queued)
+        request = queued.request
+        refusal = self.refusal(request, queued.size)
         if refusal is not None:
             return refusal
-        request = queued.request
         identifier, start, end = request.sequence_id, request.sequence_start, request.sequence_end
         if not identifier:
             identifier, start, end = self._new_id(), True, False
         sequence = self._open.get(identifier)
         if sequence is None:
-            if not start:
-                return self._not_begun(identifier)
             sequence = self._begin(identifier)
         self._append(Step(queued, sequence, start, end), queued.arrived)
         return None

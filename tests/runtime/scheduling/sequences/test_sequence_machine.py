@@ -21,7 +21,10 @@ KEYS = [None, (("IN", (2,), None),)]
 
 
 class SequenceMachine(RuleBasedStateMachine):
-    """A scheduler with up to three instances. `waiting`: accepted requests that have not run, in order of arrival."""
+    """A scheduler with some instances. `waiting`: accepted requests that have not run, in order of arrival.
+
+    `sequences`: the sequence of each, as its id and how often that has begun.
+    """
 
     @initialize(strategy=st.sampled_from(STRATEGIES), size=st.integers(0, 3), iterative=st.booleans())
     def start(self, strategy: str, size: int, iterative: bool) -> None:
@@ -35,7 +38,9 @@ class SequenceMachine(RuleBasedStateMachine):
         self.running: dict[int, Batch] = {}
         self.waiting: dict[QueuedRequest, None] = {}
         self.ended: set[QueuedRequest] = set()
-        self.locations: dict[int | str, tuple[int, int]] = {}
+        self.begun: dict[int, int] = {}
+        self.sequences: dict[QueuedRequest, tuple[int, int]] = {}
+        self.locations: dict[tuple[int, int], tuple[int, int]] = {}
         self.grow()
 
     @rule()
@@ -62,6 +67,9 @@ class SequenceMachine(RuleBasedStateMachine):
         assert (refusal is None) == (start or continues)
         if refusal is None:
             self.waiting[queued] = None
+            if not continues:
+                self.begun[sequence] = self.begun.get(sequence, 0) + 1
+            self.sequences[queued] = (sequence, self.begun[sequence])
         self.advance()
 
     @precondition(lambda self: self.waiting)
@@ -148,18 +156,16 @@ class SequenceMachine(RuleBasedStateMachine):
         assert batch.slots is not None
         assert [one for one in batch.slots.requests if one is not None] == batch.requests
         assert len(batch.slots.messages) == len(batch.slots.requests)
-        sequences = [queued.request.sequence_id for queued in batch.requests]
-        assert len(set(sequences)) == len(sequences) or any(one.request.sequence_start for one in batch.requests)
+        sequences = [self.sequences[queued] for queued in batch.requests]
+        assert len(set(sequences)) == len(sequences)
         assert len({one.key for one in batch.requests}) == 1
         for position, queued in enumerate(batch.slots.requests):
             if queued is None:
                 continue
-            earlier = [one for one in self.waiting if one.request.sequence_id == queued.request.sequence_id]
-            assert earlier[0] is queued
+            sequence = self.sequences[queued]
+            assert next(one for one in self.waiting if self.sequences[one] == sequence) is queued
             location = (batch.instance, position if self.direct else 0)
-            if not queued.request.sequence_start:
-                assert self.locations[queued.request.sequence_id] == location
-            self.locations[queued.request.sequence_id] = location
+            assert self.locations.setdefault(sequence, location) == location
 
     @invariant()
     def pending_counts_every_request(self) -> None:
