@@ -1,4 +1,4 @@
-"""`python -m benchmarks.soak --minutes N`: loads, unloads, crashes, cancellations and streams at once, for so long.
+"""`python -m benchmarks.soak --minutes N`: loads, unloads, crashes, cancellations, streams and sequences at once.
 
 It starts a server of its own, and measures it twice at rest: after a fifth of the time, and at the end. At rest it has
 as many processes as before; one that is ending, or that follows one that crashed, is waited for. What its processes
@@ -22,9 +22,11 @@ from tests.peers.argosy import argosy
 from tests.peers.server import Server
 
 from .clients import soak
-from .models import FRAIL, SOUND, STREAM, write_repository
+from .models import FRAIL, SOUND, STREAM, SUM, write_repository
 from .tally import Tally
 
+FLAGS = ("--model-control-mode=explicit", "--cache-config=local,size=1048576")
+"""The cache is smaller than the responses, so that some are evicted."""
 _WARM_UP = 0.2
 _REST_S = 60.0
 _LOOK_S = 0.2
@@ -36,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder:
         write_repository(Path(folder) / "models")
-        flags = ["--model-control-mode=explicit", *(f"--load-model={name}" for name in (*SOUND, FRAIL, STREAM))]
+        flags = [*FLAGS, *(f"--load-model={name}" for name in (*SOUND, FRAIL, STREAM, SUM))]
         server = argosy(Path(folder) / "models", *flags, log=Path(folder) / "log")
         try:
             figures = _run(server, tally, 60 * options.minutes, options.seed)

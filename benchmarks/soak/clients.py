@@ -12,7 +12,7 @@ from tritonclient.grpc import aio as grpc_aio
 from tritonclient.http import aio as http_aio
 from tritonclient.utils import InferenceServerException
 
-from .models import FRAIL, PASSING, SOUND, STREAM
+from .models import FRAIL, PASSING, SOUND, STREAM, SUM, SUM_SIZE
 from .tally import Tally
 
 ANSWER_S = 60.0
@@ -20,6 +20,8 @@ ANSWER_S = 60.0
 SIZES = (1, 16, 40_000)
 """Numbers of a request's row: some bytes, a packet, and what goes through shared memory."""
 _CRASH_EVERY = 20
+_SEQUENCES = 6
+"""Sequences at once: more than the model has slots."""
 _PAUSE_S = 0.02
 
 Do = Callable[[], Awaitable[None]]
@@ -38,6 +40,7 @@ class Clients:
         """Let every client work for so long; return when all have their answers."""
         until = asyncio.get_running_loop().time() + seconds
         work: list[Do] = [self._ask_grpc, self._ask_http, self._cancel, self._stream, self._crash, self._come_and_go]
+        work += [self._sequence] * _SEQUENCES
         await asyncio.gather(*(_repeat(do, until) for do in work))
         await self._settle()
 
@@ -105,6 +108,25 @@ class Clients:
             return
         self._tally.lost_answers += count - len(seen) if len(seen) < count else 0
         self._tally.judge(seen == list(range(len(seen))) and len(seen) <= count)
+
+    async def _sequence(self) -> None:
+        """Send the requests of a sequence, or leave it before its end, so that the server ends it."""
+        self._tally.sequences += 1
+        name, length = self._random.randrange(1, 2**63), self._random.randrange(1, 10)
+        total = np.zeros((1, SUM_SIZE), np.float32)
+        ends = self._random.random() < 0.8
+        for at in range(length):
+            x = self._row(SUM_SIZE)
+            total += x
+            flags = {"sequence_start": at == 0, "sequence_end": ends and at == length - 1}
+            try:
+                answer = await self._grpc.infer(
+                    SUM, [_input(grpc, x)], sequence_id=name, client_timeout=ANSWER_S, **flags
+                )
+            except InferenceServerException as error:
+                self._tally.fail(SUM, error, may_fail=False)
+                return
+            self._tally.judge(np.array_equal(answer.as_numpy("Y"), total))
 
     async def _crash(self) -> None:
         """Ask what may be about to end; now and then be why it ends."""

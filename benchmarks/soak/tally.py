@@ -14,6 +14,7 @@ class Tally:
     crashes: int = 0
     cancellations: int = 0
     streams: int = 0
+    sequences: int = 0
     wrong_answers: int = 0
     lost_answers: int = 0
     failed_answers: int = 0

@@ -12,6 +12,8 @@ from tests.peers.argosy import argosy
 from tests.peers.server import Server
 from tests.peers.triton import triton
 
+CACHE = "--cache-config=local,size=268435456"
+
 
 @contextmanager
 def served(
@@ -24,9 +26,9 @@ def served(
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         repository = _repository(Path(folder) / "models", models, isolation)
-        ours = argosy(repository, log=Path(folder) / "argosy.log", python=python, cores=cores)
+        ours = argosy(repository, CACHE, log=Path(folder) / "argosy.log", python=python, cores=cores)
         stack.callback(ours.stop)
-        theirs = triton(repository, log=Path(folder) / "triton.log")
+        theirs = triton(repository, CACHE, log=Path(folder) / "triton.log")
         stack.callback(theirs.stop)
         yield ours, theirs
 

@@ -13,7 +13,7 @@ def test_a_short_soak_finds_a_sound_server(capsys: pytest.CaptureFixture[str]) -
     figures = json.loads(capsys.readouterr().out)
     assert [figures[key] for key in ("wrong_answers", "lost_answers", "failed_answers")] == [0, 0, 0]
     assert {"rss_growth_mb", "fd_growth"} <= figures.keys()
-    assert min(figures["requests"], figures["streams"], figures["cancellations"], figures["loads"]) > 0
+    assert min(figures[key] for key in ("requests", "streams", "sequences", "cancellations", "loads")) > 0
 
 
 def test_only_errors_of_the_server_are_answers() -> None:
