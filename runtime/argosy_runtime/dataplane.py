@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version as distribution_version
 from time import monotonic, monotonic_ns, time
 
@@ -167,7 +167,9 @@ class DataPlane:
         if not self._strict_readiness:
             return True
         records = self.registry.records.values()
-        return not self._startup_failures_now() and not any(record.busy for record in records)
+        if self._startup_failures_now() or any(record.busy for record in records):
+            return False
+        return not any(model.unready for model in self._checked_models())
 
     def _startup_failures_now(self) -> list[str]:
         """Return the models that failed at start and have not been loaded or unloaded since."""
@@ -180,11 +182,29 @@ class DataPlane:
 
     def model_ready(self, name: str, version: str) -> bool:
         try:
-            return self.registry.find(name, version).ready
+            served = self.registry.find(name, version)
+            return served.ready and not (isinstance(served, ServedModel) and served.unready)
         except ServingError as error:
             if error.kind in (ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE):
                 return False
             raise
+
+    def readiness_check(self, name: str = "", version: str = "") -> Awaitable[None] | None:
+        if not name:
+            models = list(self._checked_models()) if self._strict_readiness else []
+            return _all_checked(models) if models else None
+        try:
+            served = self.registry.find(name, version)
+        except ServingError:
+            return None
+        return _all_checked([served]) if isinstance(served, ServedModel) and served.checks_readiness else None
+
+    def _checked_models(self) -> Iterator[ServedModel]:
+        """Yield the versions in service whose models say themselves whether they are ready."""
+        for record in self.registry.records.values():
+            for _, served in record.serving():
+                if isinstance(served, ServedModel) and served.checks_readiness:
+                    yield served
 
     def server_metadata(self) -> pb.ServerMetadataResponse:
         return pb.ServerMetadataResponse(
@@ -303,6 +323,10 @@ def _stopping(request: InferRequest, config: ModelConfig) -> str:
     return f"{ensemble}{request.log_prefix}{refusal}"
 
 
+async def _all_checked(models: Sequence[ServedModel]) -> None:
+    await asyncio.gather(*[model.check_readiness() for model in models])
+
+
 class ModelCalls:
     """The data plane for running models (business logic scripting), which answers as to a client."""
 
@@ -332,7 +356,7 @@ class ModelCalls:
             case ActOnMetric(family, labels, action, value):
                 return self._plane.custom_metrics.act(owner, family, labels, action, value)
             case IsModelReady(name, version):
-                return self._is_ready(name, version)
+                return await self._is_ready(name, version)
             case LoadModel(name, config, files):
                 await self._plane.load(name, config, files, for_model=True)
             case UnloadModel(name, unload_dependents):
@@ -343,7 +367,9 @@ class ModelCalls:
         """Remove an instance that has ended from the owners of its metrics."""
         self._plane.custom_metrics.forget(owner)
 
-    def _is_ready(self, name: str, version: str) -> bool:
+    async def _is_ready(self, name: str, version: str) -> bool:
+        if (check := self._plane.readiness_check(name, version)) is not None:
+            await check
         try:
             return self._plane.model_ready(name, version)
         except ServingError:

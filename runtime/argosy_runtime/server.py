@@ -15,6 +15,7 @@ import uvloop
 from argosy_common.idle import IdleWait
 
 from .backends.devices.pinned_pool import PINNED_POOL
+from .backends.environments.requirements import end_installations
 from .backends.environments.unpacked import remove_unused
 from .cpus import limit_threads
 from .dataplane import DataPlane
@@ -200,6 +201,7 @@ class Server:
         await self.dataplane.answered(self._options.exit_timeout)
         await asyncio.gather(*(listener.stop(max(0.0, end - loop.time())) for listener in self._listeners))
         self._machine.stop()
+        end_installations()
         await self.dataplane.close(max(0.0, end - loop.time()))
         await asyncio.to_thread(remove_unused)
 

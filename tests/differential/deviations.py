@@ -81,6 +81,10 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
         "Triton drops the step that makes a requested output where a step that is not needed reads it, too",
         _answered("optional_link"),
     ),
+    ("http_python", "probe: labels of numbers"): Deviation(
+        "a label that is a number is written as text, as Prometheus has it; Triton refuses it",
+        _answered("probe", _text("RESULT", "null")),
+    ),
     ("http_errors", "wrong batch of none"): Deviation(
         "Triton takes a batch of 0 for 1 and then misses its bytes",
         _refused("inference request batch-size must be >= 1 for 'identity'"),

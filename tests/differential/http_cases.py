@@ -11,6 +11,7 @@ from tests.differential.cases import (
     http_inputs,
     http_lifecycle,
     http_protocol,
+    http_python,
     http_sequences,
     http_server,
 )
@@ -28,6 +29,7 @@ TOPICS: dict[str, list[Case]] = {
     "http_lifecycle": http_lifecycle.CASES,
     "http_protocol": http_protocol.CASES,
     "http_sequences": http_sequences.CASES,
+    "http_python": http_python.CASES,
 }
 
 

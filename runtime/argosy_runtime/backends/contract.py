@@ -67,6 +67,7 @@ class InstanceSpec:
     device_id: int  # GPU ordinal; 0 for CPU
     environment: Path | None = None  # folder of the backend's engine environment, where a flag names one
     host_policy: HostPolicy = ANYWHERE
+    requirements: Path | None = None  # folder of environments with models' requirements, where a flag allows them
 
     @property
     def rank(self) -> int:
@@ -121,7 +122,7 @@ class MetricFamilySpec:
         if self.kind not in ("counter", "gauge", "histogram"):
             raise ValueError(f"metric family '{self.name}' cannot be a {self.kind}")
         if not all(low < high for low, high in pairwise(self.buckets)) or any(map(isnan, self.buckets)):
-            raise ValueError(f"the buckets of metric family '{self.name}' must grow: {list(self.buckets)}")
+            raise ValueError("Bucket Boundaries must be strictly sorted")
 
 
 def check_labels(family: MetricFamilySpec, labels: Mapping[str, str]) -> None:
@@ -166,7 +167,10 @@ class Log(msgspec.Struct, frozen=True, tag=True):
 
 
 class ActOnMetric(msgspec.Struct, frozen=True, tag=True):
-    """Act on a custom metric: create, increment, set, observe, value or remove. Answered by its value."""
+    """Act on a custom metric: create, increment, set, observe, value or remove. Answered by its value.
+
+    Without labels: declare or drop its family.
+    """
 
     family: MetricFamilySpec
     labels: dict[str, str]
@@ -256,10 +260,26 @@ class ManagedInstance(ModelInstance, Protocol):
         """
 
 
+@runtime_checkable
+class CheckedInstance(ModelInstance, Protocol):
+    """An instance whose model can say itself whether it is ready; `checks_readiness` tells whether it does."""
+
+    @property
+    def checks_readiness(self) -> bool:
+        """Whether `is_ready` asks the model."""
+
+    def is_ready(self) -> bool:
+        """Return what the model says. Raises ServingError where it fails.
+
+        Called on a thread of its own, while `execute` takes requests.
+        """
+
+
 __all__ = [
     "ActOnMetric",
     "Answer",
     "Call",
+    "CheckedInstance",
     "EngineState",
     "ExecutionTimes",
     "Host",

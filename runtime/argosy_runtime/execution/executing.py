@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from argosy_runtime import cpus
 from argosy_runtime.backends import resolve
 from argosy_runtime.backends.contract import (
+    CheckedInstance,
     ExecutionTimes,
     Host,
     HostPolicy,
     InstanceSpec,
+    ManagedInstance,
     ModelInstance,
     Responder,
 )
-from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.backends.engines.commands import CheckReadiness, Command, not_taken
+from argosy_runtime.errors import ServingError, internal, unavailable
 from argosy_runtime.failures.translation import explained, failure
 from argosy_runtime.messages import InferRequest
 
@@ -56,6 +59,27 @@ def execute(
     except (Exception, SystemExit) as fault:
         text = "".join(traceback.format_exception(fault))
         return None, failure(f"Failed to process the request(s) for model '{name}', message: {text}", fault)
+
+
+def checks_readiness(model: ModelInstance | None) -> bool:
+    """Return whether a model says itself whether it is ready."""
+    return isinstance(model, CheckedInstance) and model.checks_readiness
+
+
+def carry_out(model: ModelInstance | None, about: str, command: Command) -> None:
+    """Have a model carry out a command; `about` begins the errors. Raises ServingError, for any failure."""
+    try:
+        if isinstance(command, CheckReadiness):
+            if isinstance(model, CheckedInstance) and not model.is_ready():
+                raise unavailable(f"{about}: is_ready returned False")
+        elif isinstance(model, ManagedInstance):
+            model.manage(command)
+        else:
+            raise not_taken(about, command)
+    except ServingError:
+        raise
+    except (Exception, SystemExit) as fault:
+        raise internal(f"{about}: {_brief(fault)}") from fault
 
 
 def _brief(error: BaseException) -> str:

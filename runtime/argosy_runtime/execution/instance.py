@@ -7,13 +7,15 @@ from itertools import count
 from typing import Final, Protocol
 
 from argosy_runtime.backends.contract import ExecutionTimes
-from argosy_runtime.backends.engines.commands import Command, not_taken
+from argosy_runtime.backends.engines.commands import CheckReadiness, Command, not_taken
 from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.messages import InferRequest, InferResponse, QueueTrace
 from argosy_runtime.modelconfig import InstancePlacement
 
 _NOT_MIRRORED: Final[list[QueueTrace]] = []
 _NONE: Final[frozenset[int]] = frozenset()
+# How long a model may take to say whether it is ready, as in Triton.
+_READINESS_SECONDS: Final = 5.0
 
 
 class RunListener(Protocol):
@@ -86,7 +88,7 @@ class Run:
     """One batch at an instance, and its requests without a last response, out of `count`.
 
     `mirrored`: the traces of those that are copies for a shadow, which share no batch with others. `cancelled` are
-    those of the copies whose answers nothing waits for.
+    those whose answers nothing waits for.
     """
 
     __slots__ = ("_open", "busy", "cancelled", "count", "freed", "id", "instance", "listener", "mirrored")
@@ -119,12 +121,11 @@ class Run:
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether it has copies for a shadow alone, and nothing waits for an answer to any of them."""
-        return bool(self.mirrored) and self.open <= self.cancelled
+        """Whether nothing waits for an answer to any of its requests."""
+        return bool(self.cancelled) and self.open <= self.cancelled
 
     def cancel(self, index: int) -> None:
-        if self.mirrored:
-            self.cancelled |= {index}
+        self.cancelled |= {index}
         self.instance.cancel(self, index)
 
     def pause(self, index: int) -> None:
@@ -155,6 +156,9 @@ class Instance(ABC):
         self.placement: InstancePlacement | None = None
         # Whether batches go to it though it is to leave.
         self.bound = False
+        self.checks_readiness = False
+        """Whether the model says itself whether it is ready."""
+        self._check: asyncio.Task[str] | None = None
 
     @abstractmethod
     async def start(self) -> None:
@@ -188,6 +192,25 @@ class Instance(ABC):
         """Have the model carry out a command. Raises ServingError: UNSUPPORTED where it does not know the command."""
         raise not_taken(f"model instance '{self.name}'", command)
 
+    async def readiness(self) -> str:
+        """Have the model say whether it is ready. Return why it is not, "" if it is.
+
+        One check runs at a time; callers share it.
+        """
+        if self._check is None or self._check.done():
+            self._check = asyncio.get_running_loop().create_task(self._checked())
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._check), _READINESS_SECONDS)
+        except TimeoutError:
+            return f"model instance '{self.name}': is_ready takes longer than {_READINESS_SECONDS:g} s"
+
+    async def _checked(self) -> str:
+        try:
+            await self.manage(CheckReadiness())
+        except ServingError as error:
+            return error.message
+        return ""
+
     def idle(self) -> "asyncio.Future[None]":
         """Return a future that is done once all requests are answered, of an instance without further batches.
 
@@ -213,7 +236,15 @@ class Instance(ABC):
 
     def is_withdrawn(self) -> bool:
         """Return whether the model works on copies for a shadow alone that are all cancelled."""
-        return bool(self._runs) and all(run.is_withdrawn for run in self._runs.values())
+        return bool(self._runs) and all(run.mirrored and run.is_withdrawn for run in self._runs.values())
+
+    def open_runs(self) -> tuple[int, ...]:
+        """Return the numbers of the batches that the model works on."""
+        return tuple(self._runs)
+
+    def withdrawn_runs(self) -> set[int]:
+        """Return the numbers of the batches whose requests are all cancelled."""
+        return {number for number, run in self._runs.items() if run.is_withdrawn}
 
     def unbind(self) -> None:
         """Note that no further batch comes."""

@@ -75,6 +75,11 @@ class InstanceGroup:
         return [instance.name for instance in self._ready.values()]
 
     @property
+    def ready_instances(self) -> list[Instance]:
+        """The instances that take batches."""
+        return list(self._ready.values())
+
+    @property
     def takes_batches(self) -> bool:
         """True if an instance is ready."""
         return bool(self._ready)

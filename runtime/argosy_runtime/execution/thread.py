@@ -10,12 +10,13 @@ from queue import SimpleQueue
 from typing import Final
 
 from argosy_runtime.backends.contract import ExecutionTimes, InstanceSpec, ModelInstance, ServerCall
+from argosy_runtime.backends.engines.commands import CheckReadiness, Command
 from argosy_runtime.errors import ServingError, internal, unavailable
 from argosy_runtime.messages import RESCHEDULED, InferRequest, InferResponse
 
 from .calls.host import HostCalls
 from .calls.server import OpenCalls, ServerCalls, Value
-from .executing import execute, load
+from .executing import carry_out, checks_readiness, execute, load
 from .instance import Instance, Run
 
 _log = logging.getLogger("argosy.execution")
@@ -156,6 +157,7 @@ class ThreadInstance(Instance):
         self._line = ThreadLine(self._post, self._calls, self._lost)
         self._host = HostCalls(self._line)
         self._runner: threading.Thread | None = None
+        self._model: ModelInstance | None = None
         self._abandoned = threading.Event()
         self._ended = asyncio.Event()
 
@@ -192,8 +194,11 @@ class ThreadInstance(Instance):
         except ServingError as error:
             self._post(self._loaded, loaded, error)
             return
+        self._model = model
+        self.checks_readiness = checks_readiness(model)
         self._post(self._loaded, loaded, None)
         self._serve(model)
+        self._model = None
         try:
             model.close()
         except (Exception, SystemExit):
@@ -241,6 +246,25 @@ class ThreadInstance(Instance):
         if number not in self._runs:
             self._thread_runs.pop(number, None)
 
+    async def manage(self, command: Command) -> None:
+        """Have the model say whether it is ready, while it takes requests. It knows no other command."""
+        model = self._model
+        if model is None or not isinstance(command, CheckReadiness):
+            await super().manage(command)
+            return
+        done: asyncio.Future[None] = self._loop.create_future()
+
+        def work() -> None:
+            error: ServingError | None = None
+            try:
+                carry_out(model, f"model instance '{self.name}'", command)
+            except ServingError as problem:
+                error = problem
+            self._post(_end, done, error)
+
+        threading.Thread(target=work, name=f"readiness of {self.name}", daemon=True).start()
+        await done
+
     def _post(self, function: Callable[..., None], *args: object) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *args)
@@ -267,8 +291,7 @@ class ThreadInstance(Instance):
     def cancel(self, run: Run, index: int) -> None:
         if (thread_run := self._thread_runs.get(run.id)) is not None:
             thread_run.cancel(index)
-        if self.is_withdrawn():
-            self._calls.withdraw()
+        self._calls.withdraw()
 
     def pause(self, run: Run, index: int) -> None:
         if (thread_run := self._thread_runs.get(run.id)) is not None:
@@ -296,6 +319,15 @@ class ThreadInstance(Instance):
         self._fail_all(unavailable(f"model instance '{self.name}' was unloaded"))
         self._calls.close()
         self._line.close()
+
+
+def _end(done: "asyncio.Future[None]", error: ServingError | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)
 
 
 def load_timeout_message(spec: InstanceSpec, seconds: float) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from argosy_common.idle import IdlePeriod
+from argosy_runtime.backends.environments.requirements import default_folder
 from argosy_runtime.frontends.grpc.flags import COMPRESSION, keepalive_rules
 from argosy_runtime.frontends.http.openai.app import OpenAiOptions
 from argosy_runtime.frontends.http.wire.timeouts import Timeouts
@@ -151,7 +152,15 @@ def _repository_options(parser: argparse.ArgumentParser, values: argparse.Namesp
         rate_limits=rate_limits(values),
         host_policies=host_policies(values.host_policy),
         metrics=MetricsSettings.of(values.metrics_config),
+        requirements=_requirements_folder(values),
     )
+
+
+def _requirements_folder(values: argparse.Namespace) -> Path | None:
+    """Return the folder of environments with models' requirements; None where models may not install any."""
+    if not values.allow_model_requirements:
+        return None
+    return Path(values.model_requirements_folder).absolute() if values.model_requirements_folder else default_folder()
 
 
 def _log_settings(values: argparse.Namespace) -> LogSettings:

@@ -79,6 +79,10 @@ def _add_repository_flags(parser: argparse.ArgumentParser) -> None:
     add("--model-config-name", default="", help="use configs/<name>.pbtxt where it exists")
     add("--model-load-thread-count", type=int, default=4, help="how many models load at once")
     add("--model-load-timeout-secs", type=float, default=600.0, help="how long one instance may take to load")
+    install = "install the requirements.txt next to a model.py into an environment of its own"
+    add("--allow-model-requirements", type=boolean, default=False, help=install)
+    where = "where these environments are kept, ~/.cache/argosy/requirements by default; servers may share it"
+    add("--model-requirements-folder", default="", metavar="FOLDER", help=where)
 
 
 def _add_endpoint_flags(parser: argparse.ArgumentParser) -> None:

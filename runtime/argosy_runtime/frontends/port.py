@@ -1,6 +1,6 @@
 """The data plane as the front ends see it, and the codecs' view of its models."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from tritonclient.grpc import service_pb2 as pb
@@ -27,6 +27,12 @@ class DataPlane(Protocol):
 
     def model_ready(self, name: str, version: str) -> bool:
         """Return whether a model's version can answer."""
+
+    def readiness_check(self, name: str = "", version: str = "") -> Awaitable[None] | None:
+        """Have a model say itself whether it is ready, or all where `name` is empty; None if none of them does.
+
+        To be awaited before `model_ready` or `ready`, which have what was said last.
+        """
 
     def server_metadata(self) -> pb.ServerMetadataResponse:
         """Return the server's name, version and the extensions it supports."""

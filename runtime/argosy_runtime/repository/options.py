@@ -83,6 +83,7 @@ class RepositoryOptions:
 
     `cache_bytes`: the size of the response cache, 0 for none. `rate_limits`: the resources of the rate limiter that
     flags declare, None where it is off.
+    `requirements`: the folder of environments with models' requirements, None where models may not install any.
     """
 
     paths: tuple[Path, ...]
@@ -100,6 +101,7 @@ class RepositoryOptions:
     rate_limits: tuple[ResourceLimit, ...] | None = None
     host_policies: Mapping[str, HostPolicy] = field(default_factory=dict)
     metrics: MetricsSettings = DEFAULTS
+    requirements: Path | None = None
 
     def environment(self, backend: str) -> Path | None:
         """Return the engine environment that a setting names for a backend: the last such setting's."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from argosy_runtime.backends.contract import MetricFamilySpec, check_labels
-from argosy_runtime.errors import ServingError, invalid, not_found
+from argosy_runtime.errors import invalid, not_found, unsupported
 from argosy_runtime.fifo_cache import FifoCache
 
 from .exposition import Family, bound_texts
@@ -33,13 +33,14 @@ class _Metric:
 
 @dataclass(slots=True)
 class _Family:
-    """One family. `metrics` by labels."""
+    """One family. `metrics` by labels; `owners`: how often each instance declared it."""
 
     spec: MetricFamilySpec
     metrics: dict[Labels, _Metric] = field(default_factory=dict)
+    owners: dict[int, int] = field(default_factory=dict)
 
     @property
-    def is_owned(self) -> bool:
+    def is_exposed(self) -> bool:
         """Whether any of its metrics is exposed."""
         return any(metric.owners for metric in self.metrics.values())
 
@@ -53,10 +54,13 @@ class CustomMetrics:
         self._unowned = FifoCache[tuple[str, Labels], None](UNOWNED)
 
     def act(self, owner: int, family: MetricFamilySpec, labels: Mapping[str, str], action: str, value: float) -> float:
-        """Do `action` (create, increment, set, observe, value, remove) for an instance. Return the metric's value.
+        """Do `action` for an instance: declare or drop a family; create, increment, set, observe or remove a metric.
 
-        Raises ServingError.
+        Return the metric's value, which is all that the action `value` does. Raises ServingError.
         """
+        if action in ("declare", "drop"):
+            self._declare(owner, family, 1 if action == "declare" else -1)
+            return 0.0
         key = tuple(sorted(labels.items()))
         if action == "remove":
             self._remove(owner, family.name, key)
@@ -79,22 +83,45 @@ class CustomMetrics:
     def forget(self, owner: int) -> None:
         """Remove an instance from the owners of its metrics."""
         for name, family in list(self._families.items()):
+            family.owners.pop(owner, None)
             for key, metric in list(family.metrics.items()):
                 if metric.owners.pop(owner, 0) and not metric.owners:
                     self._release(name, key)
+            self._tidy(name)
+
+    def _declare(self, owner: int, spec: MetricFamilySpec, more: int) -> None:
+        """Change how often an instance has declared a family, by one."""
+        family = self._registered(spec) if more > 0 else self._families.get(spec.name)
+        if family is None:
+            return
+        family.owners[owner] = family.owners.get(owner, 0) + more
+        if family.owners[owner] <= 0:
+            del family.owners[owner]
+            self._tidy(spec.name)
+
+    def _registered(self, spec: MetricFamilySpec) -> _Family:
+        """Return a family, new or of the same kind. One that nothing owns may become one of another kind."""
+        if spec.name in self._reserved:
+            raise invalid(f"metric family '{spec.name}' is one of the server's own")
+        family = self._families.get(spec.name)
+        if family is None or (family.spec.kind != spec.kind and not (family.owners or family.is_exposed)):
+            family = self._families[spec.name] = _Family(spec)
+        if family.spec.kind != spec.kind:
+            raise invalid("Family name already exists with different type")
+        return family
+
+    def _tidy(self, name: str) -> None:
+        """Drop a family that has nothing left."""
+        family = self._families.get(name)
+        if family is not None and not (family.metrics or family.owners):
+            del self._families[name]
 
     def _create(self, owner: int, family: MetricFamilySpec, labels: Mapping[str, str], key: Labels) -> _Metric:
-        if family.name in self._reserved:
-            raise invalid(f"metric family '{family.name}' is one of the server's own")
         try:
             check_labels(family, labels)
         except ValueError as error:
             raise invalid(str(error)) from None
-        registered = self._families.get(family.name)
-        if registered is None or (registered.spec.kind != family.kind and not registered.is_owned):
-            registered = self._families[family.name] = _Family(family)
-        if registered.spec.kind != family.kind:
-            raise invalid(f"metric family '{family.name}' is already registered as a {registered.spec.kind}")
+        registered = self._registered(family)
         metric = registered.metrics.get(key)
         if metric is None or (metric.buckets != family.buckets and not metric.owners):
             metric = registered.metrics[key] = _Metric(family.buckets, counts=[0] * (len(family.buckets) + 1))
@@ -128,8 +155,7 @@ class CustomMetrics:
         if family is None or key not in family.metrics or family.metrics[key].owners:
             return
         del family.metrics[key]
-        if not family.metrics:
-            del self._families[name]
+        self._tidy(name)
 
     def _change(self, spec: MetricFamilySpec, metric: _Metric, action: str, value: float) -> None:
         if action == "observe" and spec.kind == "histogram":
@@ -137,16 +163,16 @@ class CustomMetrics:
             metric.counts[bisect_left(metric.buckets, value)] += 1
         elif action == "increment" and spec.kind != "histogram":
             if spec.kind == "counter" and not value >= 0:
-                raise invalid("counter metrics can only be incremented monotonically by non-negative values")
+                raise invalid(f"{_kind(spec)} can only be incremented monotonically by non-negative values.")
             metric.value += value
         elif action == "set" and spec.kind == "gauge":
             metric.value = value
-        elif action != "value":
-            raise _unsupported(spec, action)
+        elif action != "value" or spec.kind == "histogram":
+            raise unsupported(f"{_kind(spec)} does not support {action.capitalize()}")
 
     def families(self) -> list[Family]:
-        """Return the families that have an owner."""
-        return [_written(family) for family in self._families.values() if family.is_owned]
+        """Return the families that have a metric with an owner."""
+        return [_written(family) for family in self._families.values() if family.is_exposed]
 
 
 def _written(family: _Family) -> Family:
@@ -163,5 +189,5 @@ def _written(family: _Family) -> Family:
     return written
 
 
-def _unsupported(spec: MetricFamilySpec, action: str) -> ServingError:
-    return invalid(f"metric family '{spec.name}' is a {spec.kind}, which has no {action}")
+def _kind(spec: MetricFamilySpec) -> str:
+    return f"TRITONSERVER_METRIC_KIND_{spec.kind.upper()}"

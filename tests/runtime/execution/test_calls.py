@@ -41,9 +41,17 @@ class Model:
         self.full: OpenCalls | None = None
         self.traces: list[QueueTrace] = []
         self.withdrawn = False
+        self.running: tuple[int, ...] = (1,)
+        self.cancelled: set[int] = set()
 
     def is_withdrawn(self) -> bool:
         return self.withdrawn
+
+    def open_runs(self) -> tuple[int, ...]:
+        return self.running
+
+    def withdrawn_runs(self) -> set[int]:
+        return self.cancelled
 
     def mirrored(self) -> list[QueueTrace]:
         return self.traces
@@ -99,17 +107,32 @@ def test_what_a_model_calls_for_a_copy_is_a_copy_too(server: FakeServer) -> None
 def test_what_a_model_calls_for_a_copy_that_is_cancelled_is_cancelled_too(server: FakeServer) -> None:
     model = Model()
     calls = OpenCalls(server, model)
-    calls.infer(1, ask(), True)
-    calls.withdraw()
-    assert server.calls == [], "it is a client's"
     model.traces = [QueueTrace()]
     calls.infer(2, ask(), True)
+    calls.withdraw()
     assert server.calls == []
+    model.cancelled, model.withdrawn = {1}, True
     calls.withdraw()
     assert server.calls == ["cancel"]
-    model.withdrawn = True
     calls.infer(3, ask(), True)
     assert server.calls == ["cancel", "cancel"], "a model may go on after an error"
+
+
+def test_a_call_is_cancelled_with_the_last_request_that_it_can_be_for(server: FakeServer) -> None:
+    model = Model()
+    calls = OpenCalls(server, model)
+    model.running = ()
+    calls.infer(1, ask(), True)
+    model.running = (1, 2)
+    calls.infer(2, ask(), True)
+    model.cancelled = {1}
+    calls.withdraw()
+    assert server.calls == [], "batch 2 may need the second, and nothing is known of the first"
+    model.cancelled = {1, 2}
+    calls.withdraw()
+    assert server.calls == ["cancel"]
+    calls.infer(3, ask(), True)
+    assert server.calls == ["cancel"], "a model may tidy up by calls"
 
 
 async def test_a_model_is_withdrawn_when_every_copy_in_its_batches_is_cancelled() -> None:
@@ -124,9 +147,11 @@ async def test_a_model_is_withdrawn_when_every_copy_in_its_batches_is_cancelled(
     assert not instance.is_withdrawn()
     both.cancel(1)
     assert instance.is_withdrawn()
+    assert instance.withdrawn_runs() == {both.id, one.id}
     client = instance.run([ask()], listener)
     client.cancel(0)
-    assert not instance.is_withdrawn(), "an answer to a client's request may be of use, as ever"
+    assert not instance.is_withdrawn(), "a client's is no copy"
+    assert client.id in instance.withdrawn_runs()
     for _ in range(3):
         instance.finish()
     assert not instance.is_withdrawn()

@@ -76,6 +76,9 @@ class FakePlane:
     def model_ready(self, name: str, version: str) -> bool:
         return name in MODELS and version in ("", "1")
 
+    def readiness_check(self, name: str = "", version: str = "") -> None:
+        """Return None: its models do not check themselves."""
+
     def server_metadata(self) -> pb.ServerMetadataResponse:
         return pb.ServerMetadataResponse(name="argosy", version="0.1.0", extensions=["classification"])
 

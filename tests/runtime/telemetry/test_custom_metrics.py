@@ -3,7 +3,7 @@
 import pytest
 
 from argosy_runtime.backends.contract import MetricFamilySpec
-from argosy_runtime.errors import ServingError
+from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.telemetry import custom
 from argosy_runtime.telemetry.custom import CustomMetrics
 from argosy_runtime.telemetry.exposition import exposition
@@ -72,7 +72,7 @@ def test_a_family_without_owners_may_become_one_of_another_kind():
     metrics = CustomMetrics()
     metrics.act(1, COUNTER, A, "create", 0)
     other = MetricFamilySpec("requests", "Requests.", "gauge")
-    with pytest.raises(ServingError, match="is already registered as a counter"):
+    with pytest.raises(ServingError, match="Family name already exists with different type"):
         metrics.act(2, other, A, "create", 0)
     metrics.forget(1)
     metrics.act(2, other, A, "create", 0)
@@ -106,6 +106,42 @@ def test_the_servers_own_families_are_not_a_models():
         metrics.act(1, MetricFamilySpec("nv_inference_count", "", "counter"), {}, "create", 0)
 
 
+def test_a_family_is_of_its_kind_while_a_model_has_it():
+    metrics = CustomMetrics()
+    gauge = MetricFamilySpec("requests", "Requests.", "gauge")
+    metrics.act(1, COUNTER, {}, "declare", 0)
+    metrics.act(2, COUNTER, {}, "declare", 0)
+    metrics.act(1, COUNTER, {}, "drop", 0)
+    with pytest.raises(ServingError, match="Family name already exists with different type"):
+        metrics.act(1, gauge, {}, "declare", 0)
+    assert metrics.families() == []
+    metrics.forget(2)
+    metrics.act(1, gauge, {}, "declare", 0)
+    metrics.act(1, gauge, A, "create", 0)
+    assert text(metrics) == 'requests{a="1"} 0'
+    metrics.forget(1)
+    assert not metrics._families
+
+
+@pytest.mark.parametrize(
+    ("family", "action", "message"),
+    [
+        (COUNTER, "set", "TRITONSERVER_METRIC_KIND_COUNTER does not support Set"),
+        (COUNTER, "observe", "TRITONSERVER_METRIC_KIND_COUNTER does not support Observe"),
+        (GAUGE, "observe", "TRITONSERVER_METRIC_KIND_GAUGE does not support Observe"),
+        (SIZES, "increment", "TRITONSERVER_METRIC_KIND_HISTOGRAM does not support Increment"),
+        (SIZES, "set", "TRITONSERVER_METRIC_KIND_HISTOGRAM does not support Set"),
+        (SIZES, "value", "TRITONSERVER_METRIC_KIND_HISTOGRAM does not support Value"),
+    ],
+)
+def test_what_a_kind_does_not_do_is_refused_in_triton_s_words(family, action, message):
+    metrics = CustomMetrics()
+    metrics.act(1, family, A, "create", 0)
+    with pytest.raises(ServingError) as caught:
+        metrics.act(1, family, A, action, 1.0)
+    assert (caught.value.kind, caught.value.message) == (ErrorKind.UNSUPPORTED, message)
+
+
 @pytest.mark.parametrize("labels", [{"a-b": "1"}, {"": "1"}, {"__name__": "x"}, {'a="1",b': "1"}, {"a\n": "1"}])
 def test_labels_that_would_break_the_text_are_refused(labels):
     metrics = CustomMetrics()
@@ -122,5 +158,5 @@ def test_names_that_would_break_the_text_are_refused(name):
 
 @pytest.mark.parametrize("buckets", [(2.0, 1.0), (1.0, 1.0), (float("nan"),)])
 def test_buckets_must_grow(buckets):
-    with pytest.raises(ValueError, match="must grow"):
+    with pytest.raises(ValueError, match="Bucket Boundaries must be strictly sorted"):
         MetricFamilySpec("sizes", "", "histogram", buckets)

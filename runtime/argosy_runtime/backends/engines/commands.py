@@ -29,7 +29,11 @@ class RemoveAdapter(msgspec.Struct, frozen=True, tag=True):
     name: str
 
 
-Command = Sleep | Wake | AddAdapter | RemoveAdapter
+class CheckReadiness(msgspec.Struct, frozen=True, tag=True):
+    """Have the model say itself whether it is ready. An error says why it is not."""
+
+
+Command = Sleep | Wake | AddAdapter | RemoveAdapter | CheckReadiness
 
 
 def not_taken(about: str, command: Command) -> ServingError:

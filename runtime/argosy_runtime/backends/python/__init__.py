@@ -7,6 +7,7 @@ its packages come before the server's), `ISOLATION` (process or thread). Tensors
 in a thread it uses relative imports, because all models share `sys.path` there.
 """
 
+import os
 import site
 import threading
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig as ModelConfigProto
 from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import Host, InstanceSpec, Isolation
 from argosy_runtime.backends.environments.execution_env import environment_of
+from argosy_runtime.backends.environments.process import PATHS
 from argosy_runtime.errors import ServingError, internal, invalid
 from argosy_runtime.modelconfig import ConfigError
 
@@ -26,6 +28,7 @@ from .instance import PythonInstance
 from .pb_utils import ModelConfig, context
 from .pb_utils.errors import describe
 
+_REQUIREMENTS = "requirements.txt"
 _completing = threading.Lock()  # completing changes sys.path for a while, which all of the process shares
 
 
@@ -35,6 +38,7 @@ def complete_config(model_dir: Path, version_dir: Path, config: ModelConfigProto
     Raises ServingError: NOT_FOUND without a model file, INVALID_ARG where the model contradicts its configuration,
     INTERNAL for any other exception of its code.
     """
+    loader.check_name(config.name)
     path = loader.model_file(config, version_dir)
     running = context.ModelContext(context.NoHost(), version_dir)
     with (
@@ -58,24 +62,37 @@ def load(spec: InstanceSpec, host: Host) -> PythonInstance:
 
     Raises ServingError, with the model's own message and frames where its code fails.
     """
+    loader.check_name(spec.name)
     path = loader.model_file(spec.config, spec.version_dir)
+    alone = isolation(spec.config) is Isolation.PROCESS
+    if not alone and spec.requirements is not None and (spec.version_dir / _REQUIREMENTS).is_file():
+        raise invalid(f"model '{spec.config.name}' has a {_REQUIREMENTS}, which needs ISOLATION process, not thread")
     with _folders(spec.config, spec.model_dir, spec.version_dir) as folders:
-        if isolation(spec.config) is Isolation.PROCESS:
+        if alone:
             # An unpacked folder stays: the server locks it as long as this process lives.
             for brought in folders[2:]:
                 site.addsitedir(str(brought))
             loader.extend_path(folders)
-    running = context.ModelContext(host, spec.version_dir)
+    running = context.ModelContext(host, spec.version_dir, alone=alone, instance=spec.name)
     try:
         with context.entered(running):
             loaded = loader.LoadedModel(spec.name, path)
-            if isolation(spec.config) is Isolation.PROCESS:
+            if alone:
                 loaded.offer_to_children()
-        return PythonInstance(spec, host, loaded)
+        running.package = loaded.package
+        return PythonInstance(spec, running, loaded)
     except ServingError:
         raise
     except Exception as error:
-        raise internal(describe(error)) from error
+        raise internal(describe(error) + _advice(error, spec)) from error
+
+
+def _advice(error: Exception, spec: InstanceSpec) -> str:
+    """Return what may help a model that lacks a package, "" for other errors."""
+    lacks = isinstance(error, ModuleNotFoundError) and PATHS not in os.environ
+    if not (lacks and (spec.version_dir / _REQUIREMENTS).is_file()):
+        return ""
+    return f"\nIts {_REQUIREMENTS} is installed by a server with --allow-model-requirements=true."
 
 
 def _completed(config: ModelConfigProto, path: Path) -> ModelConfigProto:

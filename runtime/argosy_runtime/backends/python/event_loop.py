@@ -2,22 +2,42 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any
 
+Done = Callable[["Future[Any]"], None]
+
 
 class EventLoop:
-    """An asyncio loop that runs until `stop`."""
+    """An asyncio loop that runs until `stop`. `most`: how many coroutines of `begin` may run at a time, 0 for any."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, most: int = 0) -> None:
         self._loop = asyncio.new_event_loop()
+        self._slots = threading.Semaphore(most - 1) if most else None
         self._runner = threading.Thread(target=self._loop.run_forever, name=f"{name}-asyncio", daemon=True)
         self._runner.start()
 
     def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
         """Run a coroutine in the caller's context."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def begin(self, coroutine: Coroutine[Any, Any, Any], done: Done) -> None:
+        """Run a coroutine in the background; `done` gets its future when it has ended.
+
+        Returns once another coroutine may begin.
+        """
+
+        def ended(future: "Future[Any]") -> None:
+            try:
+                done(future)
+            finally:
+                if self._slots is not None:
+                    self._slots.release()
+
+        self.submit(coroutine).add_done_callback(ended)
+        if self._slots is not None:
+            self._slots.acquire()
 
     def stop(self) -> None:
         """Cancel the open tasks, wait for them, and end the thread."""

@@ -2,13 +2,15 @@
 
 import asyncio
 import gc
+import inspect
+import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from argosy_runtime.backends import isolation
-from argosy_runtime.backends.contract import ExecutionTimes, Host, InstanceSpec, Isolation, Responder
+from argosy_runtime.backends.contract import ExecutionTimes, InstanceSpec, Responder
+from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import ServingError, internal, unsupported
 from argosy_runtime.failures.translation import failure
 from argosy_runtime.fifo_cache import FifoCache
@@ -26,14 +28,18 @@ from .pb_utils.sender import ResponseChannel
 
 # So many sets of requested outputs are cached.
 _CAPACITY = 1024
+# The parameter that lets coroutines of several batches run at a time.
+_CONCURRENT = "MAX_CONCURRENT_BATCHES"
+# What `execute` has returned where its coroutine goes on in the background.
+_LATER = object()
 
 
 class PythonInstance:
     """A `TritonPythonModel` with its context."""
 
-    def __init__(self, spec: InstanceSpec, host: Host, loaded: LoadedModel) -> None:
+    def __init__(self, spec: InstanceSpec, running: context.ModelContext, loaded: LoadedModel) -> None:
         self._spec = spec
-        self._host = host
+        self._host = running.host
         self._loaded = loaded
         self._decoupled = spec.config.model_transaction_policy.decoupled
         self._outputs = tuple([output.name for output in spec.config.output])
@@ -42,8 +48,9 @@ class PythonInstance:
         self._output_sets = FifoCache[tuple[str, ...], frozenset[str]](_CAPACITY)
         self._open_channel: Callable[[ReceivedRequest], ResponseChannel] = self._channel
         self._loop: EventLoop | None = None
-        alone = isolation(spec.config) is Isolation.PROCESS
-        self._context = context.ModelContext(host, spec.version_dir, alone=alone)
+        self._loop_lock = threading.Lock()
+        self._most = _concurrent_batches(spec)
+        self._context = running
         context.opened(self._context)
         try:
             self._model = self._initialized()
@@ -57,7 +64,16 @@ class PythonInstance:
             model = self._loaded.model_class()
             if hasattr(model, "initialize"):
                 model.initialize(arguments(self._spec))
+        if self._most > 1 and not inspect.iscoroutinefunction(getattr(model, "execute", None)):
+            self._host.log(
+                "warning", f"{_CONCURRENT} is without effect: execute of '{self._spec.name}' is no coroutine"
+            )
         return model
+
+    @property
+    def checks_readiness(self) -> bool:
+        """Whether the model says itself whether it is ready."""
+        return hasattr(self._model, "is_ready")
 
     def is_ready(self) -> bool:
         """Return the result of the model's own `is_ready`, True without one. Raises ServingError where that fails."""
@@ -84,7 +100,7 @@ class PythonInstance:
         try:
             returned = self._call(batch)
             finished = time.monotonic_ns()
-            answered = self._answer(batch, returned)
+            answered = returned is not _LATER and self._answer(batch, returned)
         except Exception as error:
             problem = self._failure(error)
             for received in batch:
@@ -150,16 +166,16 @@ class PythonInstance:
             returned = self._model.execute(batch)
             if returned.__class__ is list or not asyncio.iscoroutine(returned):
                 return returned
-            if not self._decoupled:
+            if self._most == 1:
                 return self._wait_for(returned)
-            self._in_background(returned, [self._channel_of(request) for request in batch])
-            return None
+            self._in_background(returned, batch)
+            return _LATER
 
     def _wait_for(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return self._event_loop().submit(coroutine).result()
 
-    def _in_background(self, coroutine: Coroutine[Any, Any, Any], channels: list[ResponseChannel]) -> None:
-        future = self._event_loop().submit(coroutine)
+    def _in_background(self, coroutine: Coroutine[Any, Any, Any], batch: list[ReceivedRequest]) -> None:
+        """Let a coroutine go on, and answer with what it returns; a decoupled model's returns nothing."""
 
         def done(finished: Future[Any]) -> None:
             if finished.cancelled():
@@ -167,16 +183,22 @@ class PythonInstance:
             elif (error := finished.exception()) is not None:
                 problem = self._failure(error)
             else:
-                return
-            for channel in channels:
-                channel.fail(problem)
+                try:
+                    with context.entered(self._context), self._host.corked():
+                        self._answer(batch, None if self._decoupled else finished.result())
+                    return
+                except Exception as wrong:
+                    problem = self._failure(wrong)
+            for request in batch:
+                self._channel_of(request).fail(problem)
 
-        future.add_done_callback(done)
+        self._event_loop().begin(coroutine, done)
 
     def _event_loop(self) -> EventLoop:
-        if self._loop is None:
-            self._loop = EventLoop(self._spec.name)
-        return self._loop
+        with self._loop_lock:  # `is_ready` may be called while `execute` is
+            if self._loop is None:
+                self._loop = EventLoop(self._spec.name, self._most)
+            return self._loop
 
     def _failure(self, error: BaseException) -> ServingError:
         message = f"Failed to process the request(s) for model '{self._spec.name}', message: {describe(error)}"
@@ -231,6 +253,17 @@ class PythonInstance:
         for request, response in zip(batch, returned, strict=True):
             _check_response(request, response)
         return returned
+
+
+def _concurrent_batches(spec: InstanceSpec) -> int:
+    """Return how many batches may run at a time, where `execute` is a coroutine; 0 for any number.
+
+    Raises ServingError for a parameter that is no number from 1 on.
+    """
+    parameters = Parameters(spec.config)
+    if _CONCURRENT in parameters:
+        return parameters.integer(_CONCURRENT, 1, minimum=1)
+    return 0 if spec.config.model_transaction_policy.decoupled else 1
 
 
 def arguments(spec: InstanceSpec) -> dict[str, str]:

@@ -17,15 +17,23 @@ from typing import Any
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.errors import not_found
+from argosy_runtime.errors import invalid, not_found
 
 from . import pb_utils
 from .pb_utils import TritonModelException
 
 UTILS = "triton_python_backend_utils"
 _counter = itertools.count()
+# Triton starts a model's process by a command with these names in it.
+_FORBIDDEN = frozenset(";|&$`<>()[]{}\\\"'*?~#!")
 # The environment variable with the module that a model's process offers to its children.
 _OFFERED = "ARGOSY_MODEL_MODULE"
+
+
+def check_name(name: str) -> None:
+    """Raise ServingError, with Triton's words, for the name of a model or instance that it does not start."""
+    if not _FORBIDDEN.isdisjoint(name):
+        raise invalid("Invalid stub name: contains invalid characters")
 
 
 def model_file(config: ModelConfig, version_dir: Path) -> Path:
@@ -45,12 +53,12 @@ class LoadedModel:
     """A model's module, imported in a package of its own whose folder is the version's: relative imports work."""
 
     def __init__(self, name: str, path: Path) -> None:
-        self._package = f"_argosy_model_{re.sub(r'[^0-9A-Za-z]', '_', name)}_{next(_counter)}"
+        self.package = f"_argosy_model_{re.sub(r'[^0-9A-Za-z]', '_', name)}_{next(_counter)}"
         self._path = str(path)
         register_utils()
-        _add_package(self._package, path)
+        _add_package(self.package, path)
         try:
-            self.module: ModuleType | None = _import_file(f"{self._package}.model", path)
+            self.module: ModuleType | None = _import_file(f"{self.package}.model", path)
             self.model_class: Any = self._find_class(path)
         except BaseException:
             self.unload()
@@ -58,7 +66,7 @@ class LoadedModel:
 
     def offer_to_children(self) -> None:
         """Let processes that the model spawns by multiprocessing import the model by its name."""
-        os.environ[_OFFERED] = json.dumps([self._package, self._path])
+        os.environ[_OFFERED] = json.dumps([self.package, self._path])
 
     def _find_class(self, path: Path) -> Any:
         model_class = getattr(self.module, "TritonPythonModel", None)
@@ -69,7 +77,7 @@ class LoadedModel:
     def unload(self) -> None:
         """Remove the module, its class, and its imports from its own folder."""
         self.module = self.model_class = None
-        for name in [name for name in sys.modules if name == self._package or name.startswith(self._package + ".")]:
+        for name in [name for name in sys.modules if name == self.package or name.startswith(self.package + ".")]:
             del sys.modules[name]
 
 

@@ -143,9 +143,8 @@ class OpenCall:
     def put(self, answer: Answer | ServingError, last: bool) -> None:
         """Take an answer; `last` where nothing follows it."""
         with self._lock:
-            if not _says_nothing(answer):
-                self._answers.append(answer)
-                self._bytes += _size(answer)
+            self._answers.append(answer)
+            self._bytes += _size(answer)
             self._over = self._over or last
             notify, self._notify = self._notify, None
             many = len(self._answers) >= HIGH_WATER or self._bytes >= HIGH_BYTES
@@ -164,7 +163,3 @@ class OpenCall:
 
 def _size(answer: Answer | ServingError) -> int:
     return answer.nbytes if isinstance(answer, InferResponse) else 0
-
-
-def _says_nothing(answer: Answer | ServingError) -> bool:
-    return isinstance(answer, InferResponse) and answer.is_empty

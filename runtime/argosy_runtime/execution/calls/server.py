@@ -14,6 +14,8 @@ MOST_OPEN: Final = 4096
 
 Value = bool | float | None
 
+_NO_RUNS: Final[set[int]] = set()
+
 _owners: Final = count(1)
 
 
@@ -45,6 +47,12 @@ class Answers(Protocol):
     def is_withdrawn(self) -> bool:
         """Return whether the model works on copies for a shadow alone that are all cancelled."""
 
+    def open_runs(self) -> tuple[int, ...]:
+        """Return the numbers of the batches that the model works on."""
+
+    def withdrawn_runs(self) -> set[int]:
+        """Return the numbers of the batches whose requests are all cancelled."""
+
 
 class _Discard:
     """Receiver of answers to calls of a model that has ended."""
@@ -62,6 +70,14 @@ class _Discard:
     def is_withdrawn(self) -> bool:
         """Return False: its calls are over."""
         return False
+
+    def open_runs(self) -> tuple[int, ...]:
+        """Return none: it has ended."""
+        return ()
+
+    def withdrawn_runs(self) -> set[int]:
+        """Return none: it has ended."""
+        return _NO_RUNS
 
 
 _DISCARD: Final = _Discard()
@@ -84,7 +100,7 @@ class OpenCalls:
             refusal = unavailable(f"more than {MOST_OPEN} calls of one model instance are open")
             self._answers.reply(call, None, refusal)
             return
-        inference = self._inferences[call] = _Inference(call, self._deliver)
+        inference = self._inferences[call] = _Inference(call, self._deliver, self._answers.open_runs())
         inference.blocked = self._blocked
         try:
             if mirrored := self._answers.mirrored():
@@ -113,12 +129,17 @@ class OpenCalls:
             submission.cancel()
 
     def withdraw(self) -> None:
-        """Cancel the inferences for copies: the requests of others that they wait behind may keep the model for long.
+        """Cancel the inferences that nothing waits for: those that began while the model worked on requests which are
+        all cancelled by now.
 
-        The model goes on with their errors.
+        The requests of others that they wait behind may keep the model for long. It goes on with their errors, and
+        its later calls run, but not those for copies.
         """
+        withdrawn = self._answers.withdrawn_runs() if self._inferences else _NO_RUNS
+        if not withdrawn:
+            return
         for call, inference in list(self._inferences.items()):
-            if inference.is_copy:
+            if inference.runs and withdrawn.issuperset(inference.runs):
                 self.cancel(call)
 
     def pause(self, call: int) -> None:
@@ -195,14 +216,16 @@ def _refusal(error: Exception) -> ServingError:
 class _Inference:
     """One open inference. It is paused while its model is `slow`, or the connection to the model is `blocked`.
 
-    `is_copy`: it is part of the answers to copies for a shadow.
+    `is_copy`: it is part of the answers to copies for a shadow. `runs`: the batches that its model worked on as it
+    began.
     """
 
-    __slots__ = ("_call", "_deliver", "blocked", "is_copy", "slow", "submission")
+    __slots__ = ("_call", "_deliver", "blocked", "is_copy", "runs", "slow", "submission")
 
-    def __init__(self, call: int, deliver: Callable[[int, InferResponse], None]) -> None:
+    def __init__(self, call: int, deliver: Callable[[int, InferResponse], None], runs: tuple[int, ...]) -> None:
         self._call = call
         self._deliver = deliver
+        self.runs = runs
         self.submission: Submission | None = None
         self.is_copy = False
         self.slow = False

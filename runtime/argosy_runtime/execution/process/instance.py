@@ -108,6 +108,7 @@ class ProcessInstance(Instance):
         if answer.error is not None:
             await self._quit()
             raise answer.error.error()
+        self.checks_readiness = isinstance(answer, Loaded) and answer.checks_readiness
         self._started = True
 
     async def complete(self) -> ModelConfig:
@@ -148,7 +149,7 @@ class ProcessInstance(Instance):
 
         Raises ServingError, and TimeoutError where a file does not answer.
         """
-        if is_certain(self._spec.config):
+        if is_certain(self._spec):
             return of_the_server()
         reading = asyncio.ensure_future(asyncio.to_thread(environment_of, self._spec))
         try:
@@ -330,8 +331,7 @@ class ProcessInstance(Instance):
 
     def cancel(self, run: Run, index: int) -> None:
         self._signal(CANCEL, run, index)
-        if self.is_withdrawn():
-            self._calls.withdraw()
+        self._calls.withdraw()
 
     def pause(self, run: Run, index: int) -> None:
         self._signal(PAUSE, run, index)

@@ -9,16 +9,17 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from argosy_runtime.backends import resolve
-from argosy_runtime.backends.contract import InstanceSpec, ManagedInstance, ModelInstance, ServerCall
-from argosy_runtime.backends.engines.commands import not_taken
+from argosy_runtime.backends.contract import InstanceSpec, ModelInstance, ServerCall
+from argosy_runtime.backends.engines.commands import CheckReadiness
 from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.execution.calls.host import HostCalls
-from argosy_runtime.execution.executing import execute, load
+from argosy_runtime.execution.executing import carry_out, checks_readiness, execute, load
 from argosy_runtime.messages import InferRequest
 
 from .inbox import Inbox
@@ -120,12 +121,9 @@ class Worker:
             if self._model is not None:
                 work.end(*execute(self._model, self._name, work.requests, work))
         elif isinstance(work, Load):
-            self._model = self._load(work.spec.spec())
+            self._load(work.spec.spec())
         elif isinstance(work, Complete):
             self._complete(work.spec.spec())
-        elif isinstance(work, Manage):
-            # On a thread of its own: requests go on while a model reads an adapter.
-            self._commands.submit(self._manage, work)
         return not isinstance(work, Stop)
 
     def _next(self) -> WorkerRun | ToProcess:
@@ -148,6 +146,8 @@ class Worker:
             message = read_to_process(frame)
             if isinstance(message, Reply):
                 self._host.reply(message.call, message.value, message.error.error() if message.error else None)
+            elif isinstance(message, Manage):
+                self._begin(message)
             else:
                 self._work.append(message)
         elif (run := self._runs.get(frame.subject)) is not None:
@@ -165,7 +165,7 @@ class Worker:
     def _forget(self, number: int) -> None:
         self._runs.pop(number, None)
 
-    def _load(self, spec: InstanceSpec) -> ModelInstance | None:
+    def _load(self, spec: InstanceSpec) -> None:
         self._name = spec.name
         self._backend = spec.config.backend
         self._decoupled = spec.config.model_transaction_policy.decoupled
@@ -173,23 +173,30 @@ class Worker:
             model = load(spec, self._host)
         except ServingError as error:
             self._outbox.control(Loaded(ErrorBody.of(error)))
-            return None
+            return
         # The loaded objects stay: the garbage collector need not look at them again and again.
         gc.collect()
         gc.freeze()
-        self._outbox.control(Loaded())
-        return model
+        self._model = model  # before the server knows: its first command may come at once, to another thread
+        checked = checks_readiness(model)
+        if checked:
+            # A thread that always reads: the check must reach the model while the main thread runs it.
+            self._inbox.expect(1)
+        self._outbox.control(Loaded(checks_readiness=checked))
+
+    def _begin(self, work: Manage) -> None:
+        """Begin a command on a thread of its own: requests go on while a model reads an adapter."""
+        if isinstance(work.command, CheckReadiness):
+            # A model that never says whether it is ready must keep neither commands nor the end of the process waiting.
+            threading.Thread(target=self._manage, args=(work,), name="readiness", daemon=True).start()
+        else:
+            self._commands.submit(self._manage, work)
 
     def _manage(self, work: Manage) -> None:
         try:
-            if not isinstance(self._model, ManagedInstance):
-                raise not_taken(f"model instance '{self._name}': backend '{self._backend}'", work.command)
-            self._model.manage(work.command)
+            carry_out(self._model, f"model instance '{self._name}': backend '{self._backend}'", work.command)
         except ServingError as error:
             self._outbox.control(Managed(work.number, ErrorBody.of(error)))
-        except Exception as fault:
-            text = f"model instance '{self._name}': {type(fault).__name__}: {fault}"
-            self._outbox.control(Managed(work.number, ErrorBody.of(internal(text))))
         else:
             self._outbox.control(Managed(work.number))
 

@@ -27,13 +27,25 @@ def _status(plane: DataPlane) -> bytes:
 class CheckCall(UnaryCall):
     """One Check."""
 
-    __slots__ = ("_plane",)
+    __slots__ = ("_checking", "_loop", "_plane")
 
     def __init__(self, stream: Stream, head: CallHead, loop: asyncio.AbstractEventLoop, plane: DataPlane) -> None:
         super().__init__(stream, head, loop)
         self._plane = plane
+        self._loop = loop
+        self._checking: asyncio.Future[None] | None = None
 
     def message(self, data: bytes, start: int) -> None:
+        check = self._plane.readiness_check()
+        if check is None:
+            self._respond()
+        else:
+            self._checking = asyncio.ensure_future(check, loop=self._loop)
+            self._checking.add_done_callback(lambda _: self._respond())
+
+    def _respond(self) -> None:
+        if self.is_over:
+            return
         status = self.answer(_status(self._plane))
         self.respond((status,), len(status))
 
@@ -55,13 +67,14 @@ class ListCall(CheckCall):
 class WatchCall(UnaryCall):
     """One Watch: the status now, and each change of it, until the client cancels."""
 
-    __slots__ = ("_loop", "_plane", "_sent", "_timer")
+    __slots__ = ("_checking", "_loop", "_plane", "_sent", "_timer")
 
     def __init__(self, stream: Stream, head: CallHead, loop: asyncio.AbstractEventLoop, plane: DataPlane) -> None:
         super().__init__(stream, head, loop)
         self._plane = plane
         self._loop = loop
         self._sent = b""
+        self._checking: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def message(self, data: bytes, start: int) -> None:
@@ -75,6 +88,10 @@ class WatchCall(UnaryCall):
 
     def _look(self) -> None:
         self._send_status()
+        if self._checking is None or self._checking.done():
+            # Models that say themselves whether they are ready do so for the next look.
+            check = self._plane.readiness_check()
+            self._checking = None if check is None else asyncio.ensure_future(check, loop=self._loop)
         if not self.stream.closed:
             self._timer = self._loop.call_later(_WATCH_S, self._look)
 

@@ -45,12 +45,16 @@ class Management:
     def _server_live(self, request: pb.ServerLiveRequest) -> pb.ServerLiveResponse:
         return pb.ServerLiveResponse(live=self._plane.live())
 
-    def _server_ready(self, request: pb.ServerReadyRequest) -> pb.ServerReadyResponse:
+    async def _server_ready(self, request: pb.ServerReadyRequest) -> pb.ServerReadyResponse:
+        if (check := self._plane.readiness_check()) is not None:
+            await check
         return pb.ServerReadyResponse(ready=self._plane.ready())
 
-    def _model_ready(self, request: pb.ModelReadyRequest) -> pb.ModelReadyResponse:
-        ready = self._plane.model_ready(request.name, canonical_version(request.version))
-        return pb.ModelReadyResponse(ready=ready)
+    async def _model_ready(self, request: pb.ModelReadyRequest) -> pb.ModelReadyResponse:
+        version = canonical_version(request.version)
+        if (check := self._plane.readiness_check(request.name, version)) is not None:
+            await check
+        return pb.ModelReadyResponse(ready=self._plane.model_ready(request.name, version))
 
     def _server_metadata(self, request: pb.ServerMetadataRequest) -> pb.ServerMetadataResponse:
         return self._plane.server_metadata()

@@ -33,10 +33,14 @@ class Management:
 
     async def ready(self, context: RequestContext) -> Reply:
         """Return 200 or 400 without a body."""
+        if (check := self._plane.readiness_check()) is not None:
+            await check
         return empty_reply(200 if self._plane.ready() else 400)
 
     async def model_ready(self, context: RequestContext, model: str, version: str = "") -> Reply:
         """Return 200 without a body, or 400 with the reason."""
+        if (check := self._plane.readiness_check(model, version)) is not None:
+            await check
         if self._plane.model_ready(model, version):
             return empty_reply(200)
         return message_reply(400, "Model version not ready")

@@ -109,7 +109,8 @@ class Preparer:
     async def _completed(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:
         path = folder.version_path(version)
         name, environment = f"{config.name} (autocomplete)", self._options.environment(config.backend)
-        spec = InstanceSpec(config, version, folder.path, path, name, "KIND_CPU", 0, environment)
+        required = self._options.requirements
+        spec = InstanceSpec(config, version, folder.path, path, name, "KIND_CPU", 0, environment, requirements=required)
         timeout = load_timeout(config, self._options)
         if isolation(config) is Isolation.THREAD:
             return await complete_in_thread(

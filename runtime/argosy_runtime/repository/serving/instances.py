@@ -45,7 +45,8 @@ class InstanceFactory:
     """Factory of one version's instances. `timeout`: seconds that one may load.
 
     `engines` has the states of their engines. `environment`: folder of the backend's engine environment, if a flag
-    names one. `host_policies` by name.
+    names one. `host_policies` by name. `requirements`: folder of environments with models' requirements, if a flag
+    allows them.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class InstanceFactory:
         timeout: float,
         environment: Path | None,
         host_policies: Mapping[str, HostPolicy],
+        requirements: Path | None = None,
     ) -> None:
         self._folder = folder
         self._version = version
@@ -67,6 +69,7 @@ class InstanceFactory:
         self._timeout = timeout
         self._environment = environment
         self._host_policies = host_policies
+        self._requirements = requirements
 
     def placements(self, config: ModelConfig) -> list[InstancePlacement]:
         """Return the instances of a complete configuration."""
@@ -85,6 +88,7 @@ class InstanceFactory:
             device_id=placement.device_id,
             environment=self._environment,
             host_policy=self._host_policies.get(placement.host_policy, ANYWHERE),
+            requirements=self._requirements,
         )
         calls = InstanceCalls(self._calls, placement.name, self._engines)
         isolated = isolation(config) is Isolation.PROCESS

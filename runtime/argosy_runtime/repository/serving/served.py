@@ -65,10 +65,13 @@ class ServedModel:
             self._timeout,
             options.environment(self.config.backend),
             options.host_policies,
+            options.requirements,
         )
         self._admission = Admission(self.config)
         self._output_shapes = OutputShapes(self.config)
         self._holds = Holds()
+        self.unready = ""
+        """Why the model said last that it is not ready, "" if it did not. It takes requests all the same."""
         rules = BatchingRules.of(self.config)
         self._order = ResponseOrder() if rules.preserve_ordering else None
         self._initial_states: dict[str, Tensor] = {}
@@ -213,7 +216,22 @@ class ServedModel:
 
     @property
     def caution(self) -> str:
-        return self._dispatcher.caution
+        return self._dispatcher.caution or self.unready
+
+    @property
+    def checks_readiness(self) -> bool:
+        """True if the model says itself whether it is ready."""
+        return any(instance.checks_readiness for instance in self._dispatcher.group.ready_instances)
+
+    async def check_readiness(self) -> None:
+        """Have every instance say whether it is ready, and keep in `unready` what one of them lacks."""
+        instances = [one for one in self._dispatcher.group.ready_instances if one.checks_readiness]
+        problems = await asyncio.gather(*[instance.readiness() for instance in instances])
+        unready = next(filter(None, problems), "")
+        if unready != self.unready:
+            self.unready = unready
+            said = f"is not ready: {unready}" if unready else "is ready again"
+            _log.warning("model '%s' version %d %s", self.name, self.version, said)
 
     @property
     def running(self) -> int:

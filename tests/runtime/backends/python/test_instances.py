@@ -49,7 +49,7 @@ def test_a_request_shows_all_it_carries(loaded: Any, responder: Any) -> None:
         def execute(self, requests):
             r = requests[0]
             seen = [r.request_id(), r.correlation_id(), r.flags(), r.timeout(), json.loads(r.parameters()),
-                    r.requested_output_names(), r.is_cancelled(), r.trace().get_context()]
+                    sorted(r.requested_output_names()), r.is_cancelled(), r.trace().get_context()]
             return [pb.InferenceResponse([pb.Tensor("OUT", np.array([json.dumps(seen)], object))])]
     """
     sent = request(id="x", sequence_id="s", sequence_start=True, sequence_end=True, timeout_us=9, parameters={"p": 1.5})

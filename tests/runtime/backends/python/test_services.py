@@ -79,7 +79,8 @@ def test_a_decoupled_call_iterates_and_starts_over(loaded: Any, responder: Any, 
 
 
 def test_responses_that_no_one_will_read_are_cancelled(loaded: Any, responder: Any, host: Any) -> None:
-    host.answers = [InferResponse("other", "3", outputs=[Tensor("OUT", "FP32", np.zeros((1, 1), np.float32))])] * 9
+    out = Tensor("OUT", "FP32", np.zeros((1, 1), np.float32))
+    host.answers = [InferResponse("other", "3", outputs=[out], final=False)] * 9
     body = """it = call.exec(decoupled=True); next(it); del it
         return [pb_utils.InferenceResponse([])]"""
     loaded(BLS.format(define="execute", body=body)).execute([request()], responder)
@@ -101,6 +102,7 @@ def test_log_metrics_and_repository_reach_the_server(loaded: Any, responder: Any
         def initialize(self, args):
             pb.Logger.log_warn("careful"); pb.Logger.log("plain"); pb.Logger.log("v", pb.Logger.VERBOSE)
             family = pb.MetricFamily(name="n", description="d", kind=pb.MetricFamily.HISTOGRAM)
+            self.family = family
             self.metric = family.Metric(labels={"l": 1}, buckets=[0.5, 1])
             self.metric.observe(0.25)
             assert self.metric.value() == 7
@@ -113,7 +115,9 @@ def test_log_metrics_and_repository_reach_the_server(loaded: Any, responder: Any
     instance = loaded(source)
     assert host.lines == [("warning", "careful"), ("info", "plain"), ("verbose", "v")]
     family = MetricFamilySpec("n", "d", "histogram", (0.5, 1.0))
+    declared = MetricFamilySpec("n", "d", "histogram")
     assert host.calls == [
+        ActOnMetric(declared, {}, "declare", 0.0),
         ActOnMetric(family, {"l": "1"}, "create", 0.0),
         ActOnMetric(family, {"l": "1"}, "observe", 0.25),
         ActOnMetric(family, {"l": "1"}, "value", 0.0),
@@ -122,20 +126,28 @@ def test_log_metrics_and_repository_reach_the_server(loaded: Any, responder: Any
         IsModelReady("other", "2"),
     ]
     instance.close()
-    assert host.calls[-1] == ActOnMetric(family, {"l": "1"}, "remove", 0.0)
+    assert ActOnMetric(family, {"l": "1"}, "remove", 0.0) in host.calls
+    assert host.calls[-1] == ActOnMetric(declared, {}, "drop", 0.0)
 
 
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
-        ("load_model('o')", "Failed to load model: refused"),
+        ("load_model('o')", "Failed to load model: Failed to process the request for model 'm_0', message: refused"),
         ("load_model('o', files=[1])", "failed to load model 'o', files should be a dictionary"),
-        ("unload_model('o')", "Failed to unload model: refused"),
-        ("is_model_ready('o')", "Failed to check model readiness: refused"),
+        (
+            "unload_model('o')",
+            "Failed to unload model: Failed to process the request for model 'm_0', message: refused",
+        ),
+        (
+            "is_model_ready('o')",
+            "Failed to check model readiness: Failed to process the request for model 'm_0', message: refused",
+        ),
         ("is_model_ready('o', 'x')", "version should be an integral value > 0"),
-        ("MetricFamily('n', 'd', pb.MetricFamily.COUNTER).Metric()", "Error when creating Metric: refused"),
-        ("MetricFamily('n', 'd', pb.MetricFamily.GAUGE).Metric(buckets=[1])", "Unexpected buckets found."),
-        ("MetricFamily('n', 'd', pb.MetricFamily.HISTOGRAM).Metric()", "Missing required buckets."),
+        (
+            "MetricFamily('n', 'd', pb.MetricFamily.COUNTER)",
+            "Error when creating MetricFamily: Failed to process the request for model 'm_0', message: refused",
+        ),
     ],
 )
 def test_what_the_server_refuses_is_an_exception(loaded: Any, host: Any, call: str, expected: str) -> None:

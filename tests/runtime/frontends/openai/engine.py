@@ -129,6 +129,9 @@ class LanguagePlane:
     def model_ready(self, name: str, version: str) -> bool:
         return name in self.configs
 
+    def readiness_check(self, name: str = "", version: str = "") -> None:
+        """Return None: its models do not check themselves."""
+
     def server_metadata(self) -> pb.ServerMetadataResponse:
         return pb.ServerMetadataResponse(name="argosy")
 

@@ -1,16 +1,18 @@
 """The context of the running model, by which functions without arguments (`Logger.log_info`, `load_model`) find their
 server.
 
-The thread that runs a model's code enters its context; coroutines and `asyncio.to_thread` inherit it. A
-thread the model started itself does not, and gets the model loaded last: in a process of its own that is
-always the right one.
+The thread that runs a model's code enters its context; coroutines and `asyncio.to_thread` inherit it. A thread that
+the model started itself does not: its model is found by the modules of the functions that it runs. Where none of them
+is a model's, it is the model loaded last, which is always right in a process of its own.
 """
 
 import logging
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from argosy_runtime.backends.contract import (
     ActOnMetric,
@@ -33,12 +35,19 @@ class ModelContext:
     """A loaded (or loading) model: its server, its version's folder, and whether `execute` may be called.
 
     `alone`: it has the process to itself, so that what it reads and what it sends is copied on the way in any case.
+    `package`: the name that all of its modules begin with. `instance`: its name in messages.
     """
 
     host: Host
     version_dir: Path
     serving: bool = False
     alone: bool = False
+    package: str = ""
+    instance: str = ""
+
+    def refusal(self, error: ServingError) -> str:
+        """Return what a model reads where its server refuses a call that is no inference, in Triton's words."""
+        return f"Failed to process the request for model '{self.instance}', message: {error.message}"
 
 
 _current: ContextVar[ModelContext] = ContextVar("argosy_python_model")
@@ -50,7 +59,26 @@ def current() -> ModelContext:
     context = _current.get(None)
     if context is not None:
         return context
+    if len(_latest) > 1 and (context := _of_running_code()) is not None:
+        return context
     return _latest[-1] if _latest else ModelContext(NoHost(), Path())
+
+
+def entered_now() -> ModelContext | None:
+    """Return the context that this thread or coroutine has entered or inherited, None where it is of unknown origin."""
+    return _current.get(None)
+
+
+def _of_running_code() -> ModelContext | None:
+    """Return the context of the innermost function on this thread's stack that belongs to a model."""
+    by_package = {context.package: context for context in _latest if context.package}
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if (context := by_package.get(package)) is not None:
+            return context
+        frame = frame.f_back
+    return None
 
 
 class entered:  # noqa: N801  (it reads as a verb: `with entered(context)`)

@@ -6,6 +6,8 @@ from typing import Final
 
 from argosy_runtime.errors import ErrorKind, ServingError
 
+from . import arguments
+
 _BACKEND: Final = __name__.rpartition(".pb_utils")[0]
 
 
@@ -35,8 +37,11 @@ class TritonError:
     CANCELLED = ErrorCode.CANCELLED
 
     def __init__(self, message: str, code: int = ErrorCode.INTERNAL) -> None:
-        self._message = str(message)
-        self._code = ErrorCode(code)
+        self._message = arguments.text("message", message)
+        try:
+            self._code = ErrorCode(code)
+        except ValueError:
+            raise TypeError(f"code must be one of TritonError's, not {code!r}") from None
 
     def code(self) -> ErrorCode:
         """Return Triton's error code."""

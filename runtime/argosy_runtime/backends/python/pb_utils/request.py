@@ -14,7 +14,14 @@ from argosy_runtime.errors import ServingError
 from . import arguments, context, tensor
 from .errors import TritonModelException
 from .reaper import reaper
-from .response import InferenceResponse, ResponseIterator, checked_parameters, next_response, refused
+from .response import (
+    InferenceResponse,
+    RefusedCall,
+    ResponseIterator,
+    checked_parameters,
+    next_response,
+    soon,
+)
 from .sender import InferenceResponseSender, ResponseChannel
 
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
@@ -81,6 +88,7 @@ class InferenceRequest:
         self._trace = trace or InferenceTrace()
         self._parameters = checked_parameters(parameters)
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
+        self._made_by = context.current()
 
     def inputs(self) -> list[tensor.Tensor]:
         """Return the input tensors."""
@@ -114,9 +122,9 @@ class InferenceRequest:
         """Return the trace this request belongs to; hand it on to follow calls between models."""
         return self._trace
 
-    def requested_output_names(self) -> list[str]:
-        """Return the outputs to compute, in order."""
-        return self._requested
+    def requested_output_names(self) -> set[str]:
+        """Return the outputs to compute."""
+        return set(self._requested)
 
     def get_response_sender(self) -> InferenceResponseSender:
         """Return where to send responses, now or later.
@@ -143,24 +151,17 @@ class InferenceRequest:
 
     def exec(self, decoupled: bool = False) -> InferenceResponse | ResponseIterator:
         """Run the named model and wait. With `decoupled`, an iterator over its responses, as they come."""
-        try:
-            call = self._called(decoupled)
-        except ServingError as error:
-            return refused(self._target(), error)
+        call = self._called(decoupled)
         return self._iterator(call) if decoupled else self._only(call)
 
     def async_exec(self, decoupled: bool = False) -> "asyncio.Future[InferenceResponse | ResponseIterator]":
         """Run `exec` without a waiting thread. Cancelling it cancels the request.
 
-        With `decoupled`, the result is an iterator; each later response is waited for.
+        With `decoupled`, the result is an iterator once the first response is there.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[InferenceResponse | ResponseIterator] = loop.create_future()
-        try:
-            call = self._called(decoupled)
-        except ServingError as error:
-            answer.set_result(refused(self._target(), error))
-            return answer
+        call = self._called(decoupled)
 
         def finish() -> None:
             if not answer.done():
@@ -171,17 +172,24 @@ class InferenceRequest:
                 call.cancel()
 
         answer.add_done_callback(give_up)
-        call.when_ready(lambda: _soon(loop, finish))
+        call.when_ready(lambda: soon(loop, finish))
         return answer
 
     def _called(self, decoupled: bool) -> Call:
-        running = context.current()
+        running = self._caller()
         if not running.serving:
             raise TritonModelException("BLS is only supported during the 'execute' function.")
-        return running.host.call(Infer(self._outgoing(), decoupled))
+        try:
+            return running.host.call(Infer(self._outgoing(), decoupled))
+        except ServingError as error:
+            return RefusedCall(error)
+
+    def _caller(self) -> context.ModelContext:
+        """Return the model that calls: a thread of unknown origin calls for the model that made the request."""
+        return context.entered_now() or self._made_by
 
     def _only(self, call: Call) -> InferenceResponse:
-        return next_response(call, self._target()) or InferenceResponse()
+        return next_response(call, self._target())[0] or InferenceResponse()
 
     def _iterator(self, call: Call) -> ResponseIterator:
         reaper.prepare()
@@ -261,8 +269,8 @@ class ReceivedRequest(InferenceRequest):
     def trace(self) -> InferenceTrace:
         return InferenceTrace()
 
-    def requested_output_names(self) -> list[str]:
-        return list(self.outputs)
+    def requested_output_names(self) -> set[str]:
+        return set(self.outputs)
 
     def get_response_sender(self) -> InferenceResponseSender:
         if self._sender is None:
@@ -274,6 +282,9 @@ class ReceivedRequest(InferenceRequest):
 
     def is_cancelled(self) -> bool:
         return self.responder.is_cancelled(self.index)
+
+    def _caller(self) -> context.ModelContext:
+        return context.current()
 
     def _target(self) -> str:
         return self.message.model_name
@@ -291,11 +302,6 @@ class ReceivedRequest(InferenceRequest):
             sequence_end=bool(self.flags() & TRITONSERVER_REQUEST_FLAG_SEQUENCE_END),
             timeout_us=like.timeout_us,
         )
-
-
-def _soon(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(what)
 
 
 def _correlation_id(value: Any) -> int | str:

@@ -1,11 +1,12 @@
 """`InferenceResponse`: what `execute` gives back, and what a called model answered."""
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NoReturn
 
 from argosy_runtime import messages
-from argosy_runtime.backends.contract import Call
+from argosy_runtime.backends.contract import Answer, Call
 from argosy_runtime.errors import ServingError
 
 from . import tensor
@@ -27,8 +28,10 @@ class InferenceResponse:
     ) -> None:
         self._outputs = list(output_tensors)
         for output in self._outputs:
-            if output is None:
-                raise TritonModelException("Output tensor for inference response should not be empty.")
+            if not isinstance(output, tensor.Tensor):
+                _refuse_output(output)
+        if error is not None and not isinstance(error, TritonError):
+            raise TypeError(f"error must be TritonError, not {type(error).__name__}")
         self._error = error
         self._parameters = checked_parameters(parameters)
 
@@ -70,6 +73,12 @@ class InferenceResponse:
         return messages.InferResponse(request.model_name, version, request.id, outputs, parameters, None, final)
 
 
+def _refuse_output(output: Any) -> NoReturn:
+    if output is None:
+        raise TritonModelException("Output tensor for inference response should not be empty.")
+    raise TypeError(f"an element of output_tensors must be Tensor, not {type(output).__name__}")
+
+
 def checked_parameters(parameters: Mapping[str, Any] | None) -> dict[str, messages.Parameter]:
     """Return parameters that a response or request can carry. Raises TritonModelException for other types."""
     if not parameters:
@@ -77,7 +86,7 @@ def checked_parameters(parameters: Mapping[str, Any] | None) -> dict[str, messag
     for key, value in parameters.items():
         if not isinstance(key, str):
             raise TritonModelException(f"Expect parameters keys to have type str, found type {type(key)}")
-        if not isinstance(value, (bool, int, str, float)):
+        if not isinstance(value, (bool, int, str)):
             raise TritonModelException(f"Expect parameters values to have type bool/int/str, found type {type(value)}")
     return dict(parameters)
 
@@ -97,20 +106,43 @@ def refused(model: str, error: ServingError) -> InferenceResponse:
     return InferenceResponse(error=TritonError(message, from_serving_error(error).code()))
 
 
-def next_response(call: Call, model: str) -> InferenceResponse | None:
-    """Return the next answer of a called model, None where there is none. Waits for it."""
+class RefusedCall:
+    """A call that its own server refused before it began: an iterator that raises the reason."""
+
+    def __init__(self, reason: ServingError) -> None:
+        self._reason = reason
+
+    def __iter__(self) -> "RefusedCall":
+        return self
+
+    def __next__(self) -> Answer:
+        raise self._reason
+
+    def cancel(self) -> None:
+        """Do nothing: the call has ended."""
+
+    def when_ready(self, notify: Callable[[], None]) -> None:
+        """Call `notify` at once."""
+        notify()
+
+
+def next_response(call: Call, model: str) -> tuple[InferenceResponse | None, bool]:
+    """Return the next answer of a called model, None where there is none, and whether it is the last. Waits for it."""
     try:
         answer = next(call, None)
     except ServingError as error:
-        return refused(model, error)
-    return from_message(answer) if isinstance(answer, messages.InferResponse) else None
+        return refused(model, error), True
+    if not isinstance(answer, messages.InferResponse):
+        return None, True
+    return from_message(answer), answer.final
 
 
 class ResponseIterator:
-    """The responses of a decoupled model, in order, as they come.
+    """The responses of a decoupled model, in order, as they come: `for`, or `async for` in a coroutine.
 
-    Iterating again starts over once the end was reached, where all of them are no more than `RETAINED_BYTES`: more
-    are not retained. An iterator that is dropped before its end cancels the request.
+    The last one may have no outputs: it only says that none follows. Iterating again starts over once the end was
+    reached, where all of them are no more than `RETAINED_BYTES`: more are not retained. An iterator that is dropped
+    before its end cancels the request.
     """
 
     def __init__(self, call: Call, model: str) -> None:
@@ -131,26 +163,41 @@ class ResponseIterator:
         return self
 
     def __next__(self) -> InferenceResponse:
-        if self._next >= len(self._seen):
-            response = self._fetch()
-            self._keep(response)
-            return response
-        self._next += 1
-        return self._seen[self._next - 1]
+        response = self._following()
+        if response is None:
+            raise StopIteration
+        return response
+
+    def __aiter__(self) -> "ResponseIterator":
+        return iter(self)
+
+    async def __anext__(self) -> InferenceResponse:
+        if self._next >= len(self._seen) and not self._finished:
+            await answered(self._call)
+        response = self._following()
+        if response is None:
+            raise StopAsyncIteration
+        return response
 
     def cancel(self) -> None:
         """Cancel the request, as if the client had gone; what comes of it are the last responses."""
-        self._call.cancel()
+        if not self._finished:
+            self._call.cancel()
 
     def __del__(self) -> None:
         if not self._finished:
             reaper.put(self._call.cancel)
 
-    def _fetch(self) -> InferenceResponse:
-        response = None if self._finished else next_response(self._call, self._model)
-        if response is None:
-            self._finished = True
-            raise StopIteration
+    def _following(self) -> InferenceResponse | None:
+        """Return the next response, seen before or fetched now; None at the end."""
+        if self._next < len(self._seen):
+            self._next += 1
+            return self._seen[self._next - 1]
+        if self._finished:
+            return None
+        response, self._finished = next_response(self._call, self._model)
+        if response is not None:
+            self._keep(response)
         return response
 
     def _keep(self, response: InferenceResponse) -> None:
@@ -161,6 +208,29 @@ class ResponseIterator:
             return
         self._seen.append(response)
         self._next = len(self._seen)
+
+
+async def answered(call: Call) -> None:
+    """Wait until `next` of a call would not wait. Cancelling this cancels the call."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def note() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    call.when_ready(lambda: soon(loop, note))
+    try:
+        await ready
+    except asyncio.CancelledError:
+        call.cancel()
+        raise
+
+
+def soon(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
+    """Run this on a loop, from any thread; do nothing where the loop is closed."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(what)
 
 
 def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> tensor.Tensor | None:

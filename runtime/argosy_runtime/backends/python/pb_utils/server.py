@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
-from argosy_runtime.backends.contract import IsModelReady, LoadModel, UnloadModel
-from argosy_runtime.errors import ServingError
+from argosy_runtime.backends.contract import Answer, IsModelReady, LoadModel, UnloadModel
+from argosy_runtime.errors import ServingError, invalid
 
 from . import arguments, context
 from .errors import TritonModelException
+
+_UNCHECKED = "Failed to check model readiness"
 
 
 class Level(IntEnum):
@@ -67,29 +69,34 @@ def load_model(model_name: str, config: str = "", files: dict[str, bytes] | None
             f"failed to load model '{model_name}', files should be a dictionary of file paths and file contents"
         )
     load = LoadModel(model_name, _config(config), _contents(files or {}))
-    try:
-        next(context.current().host.call(load))
-    except ServingError as error:
-        raise TritonModelException(f"Failed to load model: {error.message}") from error
+    _ask(load, "Failed to load model")
 
 
 def unload_model(model_name: str, unload_dependents: bool = False) -> None:
     """Unload a model of this server, with its ensemble's models if asked."""
-    try:
-        name = arguments.text("model_name", model_name)
-        next(context.current().host.call(UnloadModel(name, bool(unload_dependents))))
-    except ServingError as error:
-        raise TritonModelException(f"Failed to unload model: {error.message}") from error
+    name = arguments.text("model_name", model_name)
+    _ask(UnloadModel(name, bool(unload_dependents)), "Failed to unload model")
 
 
 def is_model_ready(model_name: str, model_version: str = "") -> bool:
     """Return whether a model (and this version of it, if given) can answer."""
     name, version = arguments.text("model_name", model_name), arguments.text("model_version", model_version)
-    _check_version(version)
+    if version and not (version.isascii() and version.isdigit()):
+        reason = (
+            f"failed to get model version from specified version string '{version}' (details: stol), "
+            "version should be an integral value > 0"
+        )
+        raise TritonModelException(f"{_UNCHECKED}: {context.current().refusal(invalid(reason))}")
+    return bool(_ask(IsModelReady(name, version), _UNCHECKED))
+
+
+def _ask(what: LoadModel | UnloadModel | IsModelReady, failure: str) -> Answer:
+    """Return the server's answer. Raises TritonModelException."""
+    running = context.current()
     try:
-        return bool(next(context.current().host.call(IsModelReady(name, version))))
+        return next(running.host.call(what))
     except ServingError as error:
-        raise TritonModelException(f"Failed to check model readiness: {error.message}") from error
+        raise TritonModelException(f"{failure}: {running.refusal(error)}") from error
 
 
 def _config(config: Any) -> str | None:
@@ -106,14 +113,6 @@ def _contents(files: Mapping[Any, Any]) -> dict[str, bytes]:
             content.encode() if isinstance(content, str) else bytes(content)
         )
     return contents
-
-
-def _check_version(version: str) -> None:
-    if version and not (version.isascii() and version.isdigit()):
-        raise TritonModelException(
-            f"failed to get model version from specified version string '{version}', "
-            "version should be an integral value > 0"
-        )
 
 
 def get_model_dir() -> str:

@@ -162,7 +162,7 @@ def _array_of(tensor: Any) -> Array:
         return np.from_dlpack(_Capsule(tensor))
     if not (hasattr(tensor, "__dlpack__") and hasattr(tensor, "__dlpack_device__")):
         raise TritonModelException(
-            "Provided tensor is not supported. Tensor must be a DLPack capsule "
+            "Provided tensor is not supported. Tensor must be a DLPack capsule         "
             "or have `__dlpack__` and `__dlpack_device__` attributes"
         )
     device, _ = tensor.__dlpack_device__()

@@ -73,9 +73,10 @@ class Reply(msgspec.Struct, tag=True):
 
 
 class Loaded(msgspec.Struct, tag=True):
-    """From the process: the model is loaded, or the error."""
+    """From the process: the model is loaded, or the error. `checks_readiness`: it says itself whether it is ready."""
 
     error: ErrorBody | None = None
+    checks_readiness: bool = False
 
 
 class Completed(msgspec.Struct, tag=True):

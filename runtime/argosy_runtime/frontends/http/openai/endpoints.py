@@ -162,6 +162,8 @@ class ModelEndpoints:
 
     async def health(self, context: RequestContext) -> Reply:
         """Return 200 when the server is ready, else 503."""
+        if (check := self._plane.readiness_check()) is not None:
+            await check
         if self._plane.ready():
             return json_reply(b'{"status":"ok"}')
         message = "The server is not ready: models are being loaded or unloaded, or it ends."
