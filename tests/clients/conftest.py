@@ -25,6 +25,8 @@ LOADED = [
     "parameters",
     "repeat",
     "scale",
+    "sequence_sum",
+    "sequence_text",
     "slow",
     "text",
     "versioned",

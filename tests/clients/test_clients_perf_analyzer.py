@@ -51,6 +51,16 @@ def test_asynchronous_requests(perf_analyzer: Measure, server: Server, options: 
     assert row.throughput > 0
 
 
+@pytest.mark.parametrize("options", [["-i", "http"], ["-i", "grpc"], ["-i", "grpc", "--async", "--streaming"]])
+def test_sequences(perf_analyzer: Measure, server: Server, options: list[str]) -> None:
+    before = _failures(server, "sequence_sum")
+    address = server.http if "http" in options else server.grpc
+    where = ["-m", "sequence_sum", "-u", address, "--concurrency-range=3", "--sequence-length=5"]
+    (row,) = perf_analyzer([*where, *options, *SHORT])
+    assert row.throughput > 0
+    assert _failures(server, "sequence_sum") == before
+
+
 def test_a_decoupled_model_over_the_stream(perf_analyzer: Measure, server: Server, tmp_path: Path) -> None:
     data = tmp_path / "data.json"
     data.write_text(json.dumps({"data": [{"IN": {"content": [1, 2, 3], "shape": [3]}, "DELAY_MS": [0]}]}))

@@ -140,7 +140,10 @@ class BatchTensors:
 
 def input_names(config: ModelConfig) -> list[str]:
     """Return the names of a model's inputs, those of requests first, in their order."""
-    return [entry.name for entry in config.input] + batch_input_names(config)
+    batching = config.sequence_batching
+    controls = [control.name for control in batching.control_input]
+    states = [state.input_name for state in batching.state]
+    return [*[entry.name for entry in config.input], *batch_input_names(config), *controls, *states]
 
 
 def batch_input_names(config: ModelConfig) -> list[str]:

@@ -9,6 +9,7 @@ from argosy_runtime.modelconfig.errors import Violation
 from argosy_runtime.modelconfig.shapes import WILDCARD
 
 _PATH = "sequence_batching"
+_NOT_ON_GPU = (pb.ModelInstanceGroup.KIND_CPU, pb.ModelInstanceGroup.KIND_MODEL)
 
 
 def check_sequence_batching(config: ModelConfig) -> Iterator[Violation]:
@@ -61,6 +62,7 @@ def check_states(config: ModelConfig) -> Iterator[Violation]:
     for index, state in enumerate(config.sequence_batching.state):
         path = f"sequence_batching.state[{index}]"
         yield from _check_declared(config, path, state)
+        yield from _check_memory(config, path, state)
         if len(state.initial_state) > 1:
             yield Violation(
                 f"{path}.initial_state",
@@ -82,6 +84,25 @@ def _check_declared(config: ModelConfig, path: str, state: ModelSequenceBatching
     if state.data_type == pb.TYPE_INVALID:
         message = f"sequence batching state '{state.input_name}' must specify 'data_type' for {config.name}"
         yield Violation(f"{path}.data_type", message)
+
+
+def _check_memory(config: ModelConfig, path: str, state: ModelSequenceBatching) -> Iterator[Violation]:
+    """Check what Triton checks at the first request of each sequence, and only logs."""
+    if not state.use_growable_memory:
+        return
+    if not state.use_same_buffer_for_input_output:
+        yield Violation(
+            f"{path}.use_growable_memory",
+            "In order to 'use_growable_memory', you must also enable 'use_single_buffer' for state input name "
+            f"'{state.input_name}'.",
+        )
+    elif any(group.kind in _NOT_ON_GPU for group in config.instance_group):
+        yield Violation(
+            f"{path}.use_growable_memory",
+            "'use_growable_memory' can only work with KIND_GPU model instances right now. Please either change the "
+            "instance type to KIND_GPU or set 'use_growable_memory' to false for state input "
+            f"'{state.input_name}'",
+        )
 
 
 def _check_initial(path: str, state: ModelSequenceBatching) -> Iterator[Violation]:

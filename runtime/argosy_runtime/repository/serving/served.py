@@ -89,7 +89,8 @@ class ServedModel:
         """Return the scheduler that the configuration asks for, with the dispatcher that it needs."""
         name, version, statistics, clock = self.name, self.version, self.statistics, LoopClock()
         if self.config.HasField("sequence_batching"):
-            sequences = SequenceScheduler(self.config, self._initial_states)
+            held = [delay_hooks.held_requests(hook) for hook in (delay_hooks.DYNAMIC, delay_hooks.BACKLOG)]
+            sequences = SequenceScheduler(self.config, self._initial_states, *held)
             return sequences, SequenceDispatcher(name, version, sequences, makers, statistics, clock)
         batcher = DynamicBatcher(BatchingRules.of(self.config), delay_hooks.held_requests(delay_hooks.DYNAMIC))
         return batcher, Dispatcher(name, version, batcher, makers, statistics, clock, self._order)

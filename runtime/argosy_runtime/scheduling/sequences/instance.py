@@ -24,6 +24,11 @@ class SlotsOfInstance(ABC):
         """Whether no sequence has a slot here."""
         return all(sequence is None for sequence in self.sequences)
 
+    @property
+    def waiting(self) -> int:
+        """Number of requests that wait in slots."""
+        return sum([len(sequence.waiting) for sequence in self.sequences if sequence is not None])
+
     @abstractmethod
     def ready(self, sequence: Sequence) -> None:
         """Note that a sequence here has a waiting request and none that runs."""
@@ -94,7 +99,8 @@ class OldestSlots(SlotsOfInstance):
         super().__init__(number, rules)
         self._steps: dict[QueuedRequest, Step] = {}
         self._batcher = DynamicBatcher(
-            BatchingRules(max_batch_size=rules.max_batch_size, delay_ns=rules.delay_ns, preferred=rules.preferred)
+            BatchingRules(max_batch_size=rules.max_batch_size, delay_ns=rules.delay_ns, preferred=rules.preferred),
+            rules.hold,
         )
 
     def ready(self, sequence: Sequence) -> None:

@@ -24,6 +24,16 @@ class SlotPool:
         """Return the slots of an instance, None if it has none any more."""
         return self._instances.get(number)
 
+    @property
+    def waiting(self) -> int:
+        """Number of requests that wait in slots."""
+        return sum([slots.waiting for slots in self._instances.values()])
+
+    @property
+    def waiting_in_backlog(self) -> int:
+        """Number of requests that wait in the backlog."""
+        return sum([len(sequence.waiting) for sequence in self.backlog])
+
     def add(self, number: int) -> None:
         """Add the slots of an instance."""
         rules = self._rules

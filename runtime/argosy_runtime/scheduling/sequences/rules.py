@@ -19,6 +19,8 @@ class SequenceRules:
     `slots`: sequences that an instance has at a time. `idle_ns`: how long one may be without a request. `utilization`:
     the share of slots with a request at which a batch of `direct` does not wait for `delay_ns`. `iterative`: requests
     are scheduled again until their model has finished them, and those without an id are sequences of their own.
+    Nothing runs before `hold` requests wait in slots, and with them `hold_backlog` in the backlog (`direct`), or `hold`
+    at the same instance (`oldest`): a debugging aid.
     """
 
     model: str
@@ -30,9 +32,11 @@ class SequenceRules:
     utilization: float = 0.0
     preferred: frozenset[int] = frozenset()
     iterative: bool = False
+    hold: int = 0
+    hold_backlog: int = 0
 
     @classmethod
-    def of(cls, config: ModelConfig) -> "SequenceRules":
+    def of(cls, config: ModelConfig, hold: int = 0, hold_backlog: int = 0) -> "SequenceRules":
         """Read the rules from a complete configuration."""
         batching = config.sequence_batching
         size = max(1, config.max_batch_size)
@@ -48,6 +52,8 @@ class SequenceRules:
             utilization=batching.direct.minimum_slot_utilization,
             preferred=frozenset(batching.oldest.preferred_batch_size),
             iterative=batching.iterative_sequence,
+            hold=hold,
+            hold_backlog=hold_backlog,
         )
 
 

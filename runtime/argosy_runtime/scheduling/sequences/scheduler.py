@@ -43,8 +43,11 @@ class SequenceScheduler(Scheduler):
     `_open`: sequences that further requests may join, by id. `_steps`: the requests that are not over.
     """
 
-    def __init__(self, config: ModelConfig, initial: Mapping[str, Tensor]) -> None:
-        self._rules = SequenceRules.of(config)
+    def __init__(
+        self, config: ModelConfig, initial: Mapping[str, Tensor], hold: int = 0, hold_backlog: int = 0
+    ) -> None:
+        self._rules = SequenceRules.of(config, hold, hold_backlog)
+        self._holds = hold > 0 and not self._rules.oldest
         self._requests = RequestRules(config)
         self._controls = ControlInputs(config)
         self._states = ImplicitStates(config, initial)
@@ -140,7 +143,10 @@ class SequenceScheduler(Scheduler):
             self._end(sequence)
             self._settle(sequence, now)
         decision = Decision()
-        for number in free:
+        if self._holds:
+            rules, pool = self._rules, self._pool
+            self._holds = pool.waiting < rules.hold or pool.waiting_in_backlog < rules.hold_backlog
+        for number in free if not self._holds else ():
             slots = self._pool.of(number)
             if slots is not None:
                 self._dispatch(slots, now, decision)

@@ -13,6 +13,20 @@ SEQUENCES = {
         "sequence_batching.oldest.preferred_batch_size[0]",
         "sequence batching preferred batch size must be positive for m",
     ),
+    "growable memory, two buffers": (
+        STATE % ("1", "use_growable_memory: true"),
+        "sequence_batching.state[0].use_growable_memory",
+        "In order to 'use_growable_memory', you must also enable 'use_single_buffer' for state input name 'S'.",
+    ),
+    "growable memory on the CPU": (
+        STATE % ("1", "use_growable_memory: true use_same_buffer_for_input_output: true")
+        + " instance_group { kind: KIND_CPU }",
+        "sequence_batching.state[0].use_growable_memory",
+        (
+            "'use_growable_memory' can only work with KIND_GPU model instances right now. Please either change the "
+            "instance type to KIND_GPU or set 'use_growable_memory' to false for state input 'S'"
+        ),
+    ),
     "slot utilization": (
         "sequence_batching { direct { minimum_slot_utilization: 1.5 } }",
         "sequence_batching.direct.minimum_slot_utilization",

@@ -1,6 +1,8 @@
 """`direct`: the slot of a sequence is the position of its requests."""
 
-from tests.runtime.scheduling.sequences.bench import IDLE, US, Bench
+from tests.runtime.scheduling.sequences.bench import IDLE, US, Bench, config
+
+from argosy_runtime.scheduling.sequences.scheduler import SequenceScheduler
 
 
 def test_requests_of_different_sequences_share_a_batch_at_the_positions_of_their_slots():
@@ -130,6 +132,19 @@ def test_a_sequence_with_a_running_request_is_not_idle():
     bench.run()
     bench.finish()
     assert bench.send("a2", 1) is None
+    assert bench.run() == {1: ["a2"]}
+
+
+def test_nothing_runs_before_enough_requests_wait():
+    bench = Bench(size=1)
+    bench.scheduler = SequenceScheduler(config(size=1), {}, 2, 1)
+    bench.scheduler.instance_added(1)
+    bench.send("a1", 1, "S")
+    bench.send("b1", 2, "S")
+    assert bench.run() == {}
+    bench.send("a2", 1)
+    assert bench.run() == {1: ["a1"]}
+    bench.finish()
     assert bench.run() == {1: ["a2"]}
 
 

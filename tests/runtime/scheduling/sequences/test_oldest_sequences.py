@@ -1,8 +1,9 @@
 """`oldest`: an instance's dynamic batching of its sequences' first requests, and iterative sequences."""
 
-from tests.runtime.scheduling.sequences.bench import US, Bench
+from tests.runtime.scheduling.sequences.bench import US, Bench, config
 
 from argosy_runtime.scheduling.scheduler import not_rescheduled
+from argosy_runtime.scheduling.sequences.scheduler import SequenceScheduler
 
 
 def test_first_requests_of_sequences_share_batches():
@@ -15,6 +16,17 @@ def test_first_requests_of_sequences_share_batches():
     assert bench.run() == {1: ["c1", "a2"]}
     bench.finish()
     assert bench.run() == {1: ["d1"]}
+
+
+def test_nothing_runs_before_enough_requests_wait():
+    bench = Bench("oldest {}", instances=0)
+    bench.scheduler = SequenceScheduler(config("oldest {}"), {}, 2)
+    bench.add(1)
+    bench.send("a1", 1, "S")
+    bench.send("a2", 1)
+    assert bench.run() == {}
+    bench.send("b1", 2, "S")
+    assert bench.run() == {1: ["a1", "b1"]}
 
 
 def test_a_batch_waits_for_the_delay():
