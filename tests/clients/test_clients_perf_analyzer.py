@@ -55,7 +55,7 @@ def test_asynchronous_requests(perf_analyzer: Measure, server: Server, options: 
 def test_sequences(perf_analyzer: Measure, server: Server, options: list[str]) -> None:
     before = _failures(server, "sequence_sum")
     address = server.http if "http" in options else server.grpc
-    where = ["-m", "sequence_sum", "-u", address, "--concurrency-range=3", "--sequence-length=5"]
+    where = ["-m", "sequence_sum", "-u", address, "--concurrency-range=3", "--sequence-length=5", "--input-data=zero"]
     (row,) = perf_analyzer([*where, *options, *SHORT])
     assert row.throughput > 0
     assert _failures(server, "sequence_sum") == before
