@@ -293,7 +293,7 @@ def test_an_error_lets_a_waiting_stream_go_on():
     for _ in range(2):
         bench.steps[0].answer("Y", final=False)
     bench.steps[1].answer(error=internal("no"))
-    assert bench.client.error == "no"
+    assert bench.client.error == "in ensemble 'e', no"
     assert bench.steps[0].calls == ["pause", "resume", "cancel"]
     assert len(bench.steps) == 2
 
