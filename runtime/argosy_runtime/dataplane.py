@@ -23,6 +23,8 @@ from .repository.records import ModelRecord
 from .repository.registry import Registry
 from .repository.serving.served import ServedModel
 from .repository.serving.version import Destination
+from .scheduling.limits.rate_limiter import RateLimiter
+from .scheduling.limits.resources import Resources
 from .scheduling.response_cache.cache import ResponseCache
 from .telemetry.argosy_families import argosy_families, device_families
 from .telemetry.custom import CustomMetrics
@@ -81,7 +83,9 @@ class DataPlane:
         self._index = describing.Index()
         calls = ModelCalls(self)
         self._cache = ResponseCache(options.cache_bytes) if options.cache_bytes else None
-        features = Features(self._cache, options.metrics.summaries)
+        limits = options.rate_limits
+        limiter = RateLimiter(Resources(limits)) if limits is not None else None
+        features = Features(self._cache, options.metrics.summaries, limiter)
         self.registry = Registry(
             options,
             Preparer(options, gpus, calls, features),

@@ -60,7 +60,7 @@ def test_all_protocols_share_one_cache(add_model, serve):
 
 
 def test_models_share_a_resource(add_model, serve, tmp_path):
-    log = f"self.log = lambda *times: open({str(tmp_path / 'times')!r}, 'a').write(f'{{times[0]}} {{times[1]}}\\\\n')"
+    log = f"self.log = lambda *times: open({str(tmp_path / 'times')!r}, 'a').write(f'{{times[0]}} {{times[1]}}\\n')"
     for name in "ab":
         (add_model(name, SLEEP, log) / "config.pbtxt").write_text(CONFIG + LIMITED)
     serving = serve("--rate-limit=execution_count", "--rate-limit-resource=R:3").wait_until_ready()

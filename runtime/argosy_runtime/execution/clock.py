@@ -36,6 +36,37 @@ class LoopClock:
         return self._loop.call_later(max(0, when - monotonic_ns()) / 1e9, callback)
 
 
+class Alarm:
+    """A call at the earliest of the times that it was set to; then it has to be set again."""
+
+    __slots__ = ("_at", "_callback", "_clock", "_timer")
+
+    def __init__(self, clock: Clock, callback: Callable[[], None]) -> None:
+        self._clock = clock
+        self._callback = callback
+        self._timer: Timer | None = None
+        self._at = 0
+
+    def set(self, when: int) -> None:
+        """Call at `when`, unless an earlier call is set."""
+        if self._timer is not None:
+            if self._at <= when:
+                return
+            self._timer.cancel()
+        self._at = when
+        self._timer = self._clock.call_at(when, self._ring)
+
+    def cancel(self) -> None:
+        """Do not call."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._callback()
+
+
 async def sleep(clock: Clock, seconds: float) -> None:
     """Wait for `seconds` on the clock."""
     over = asyncio.Event()

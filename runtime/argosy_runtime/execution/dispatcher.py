@@ -5,16 +5,19 @@ import logging
 from collections.abc import Sequence
 
 from argosy_runtime.backends.contract import ExecutionTimes
-from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
+from argosy_runtime.errors import ServingError, internal, unavailable
 from argosy_runtime.messages import RESCHEDULED, Deliver, InferRequest, InferResponse
+from argosy_runtime.scheduling.limits.rate_limiter import RateLimiter
 from argosy_runtime.scheduling.ordering import ResponseOrder
-from argosy_runtime.scheduling.queued_request import BatchKey, QueuedRequest
+from argosy_runtime.scheduling.queued_request import BatchKey, QueuedRequest, cancellation
 from argosy_runtime.scheduling.scheduler import Batch, Scheduler, not_rescheduled
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
-from .clock import Clock, Timer
+from .clock import Alarm, Clock
 from .instance import Instance, Run
 from .instance_group import InstanceGroup, NewInstance
+from .limits.grants import Grants
+from .limits.instances import LimitedInstances
 from .open_requests import OpenRequests
 from .warm_up import WarmUp
 
@@ -50,11 +53,15 @@ class Dispatcher:
         self._group = InstanceGroup(makers, self, clock)
         # The free instances by rank, and of equal ranks the longest free first.
         self._free: list[int] = []
-        self._timer: Timer | None = None
-        self._timer_at = 0
+        self._alarm = Alarm(clock, self._wake)
         self._delivering = False
         self._closing = False
         self._open = OpenRequests(statistics)
+        self._grants: Grants | None = None
+
+    def limit(self, limiter: RateLimiter, placed: LimitedInstances) -> None:
+        """Run batches only on instances that the rate limiter has granted."""
+        self._grants = Grants(limiter, placed, self._wake)
 
     async def start(self, warm_up: Sequence[Sequence[InferRequest]] = (), warm_up_timeout: float = 600.0) -> None:
         """Load every instance and run the batches of `warm_up` on it. Raises ServingError where that fails.
@@ -115,7 +122,7 @@ class Dispatcher:
             queued.deliver = self._order.expect(deliver)
         self._open.entered_queue(queued)
         if request.is_shadow:
-            self._set_timer(now)  # Copies that come together share a batch, after the requests that come with them.
+            self._alarm.set(now)  # Copies that come together share a batch, after the requests that come with them.
         elif not self._delivering:
             self._advance(now)
         return queued
@@ -174,11 +181,12 @@ class Dispatcher:
             finally:
                 timer.cancel()
         self.refuse_waiting(unavailable(f"model '{self._name}' was unloaded"))
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.cancel()
         await self._group.stop(max(end - self._clock.now(), _LAST_WORDS_NS) / 1e9)
 
     def instance_added(self, number: int) -> None:
+        if self._grants is not None:
+            self._grants.added(number, self._group.instance(number))
         self._queue_up(number)
         self._advance(self._clock.now())
 
@@ -190,6 +198,8 @@ class Dispatcher:
         """Send no more batches to an instance; its answers still come."""
         if number in self._free:
             self._free.remove(number)
+            if self._grants is not None:
+                self._grants.gone(number)
 
     def instance_leaves(self, number: int) -> bool:
         self.instance_retired(number)
@@ -207,8 +217,12 @@ class Dispatcher:
 
     def _freed(self, number: int, now: int) -> None:
         self._statistics.instance_freed(now)
+        if self._grants is not None:
+            self._grants.ended(number)
         if self._group.has(number):
             self._queue_up(number)
+        elif self._grants is not None:
+            self._grants.gone(number)
 
     def _queue_up(self, number: int) -> None:
         """Insert a free instance behind those of its rank, before those of a higher one."""
@@ -274,28 +288,24 @@ class Dispatcher:
         return unavailable(f"Request for unavailable model: '{self._name}' version {self._version}: {text}")
 
     def _advance(self, now: int) -> None:
-        decision = self._scheduler.advance(now, self._free)
+        grants = self._grants
+        usable = self._free if grants is None else grants.usable(self._free, self._scheduler.pending)
+        decision = self._scheduler.advance(now, usable)
         for batch in decision.batches:
             self._free.remove(batch.instance)
+            if grants is not None:
+                grants.began(batch.instance)
         for batch in decision.batches:
             self._dispatch(batch, now)
+        if grants is not None:
+            grants.settle(self._free, self._scheduler.pending)
         if decision.wake_at is not None:
-            self._set_timer(decision.wake_at)
+            self._alarm.set(decision.wake_at)
         for refusal in decision.refused:
             self._open.left_queue([refusal.queued])
             self._fail(refusal.queued, refusal.why)
 
-    def _set_timer(self, wake_at: int) -> None:
-        """Set the timer for the next decision; an earlier timer stays, and its decision sets the next one."""
-        if self._timer is not None:
-            if self._timer_at <= wake_at:
-                return
-            self._timer.cancel()
-        self._timer_at = wake_at
-        self._timer = self._clock.call_at(wake_at, self._wake)
-
     def _wake(self) -> None:
-        self._timer = None
         self._advance(self._clock.now())
 
     def _dispatch(self, batch: Batch, now: int) -> None:
@@ -313,7 +323,7 @@ class Dispatcher:
         except Exception as error:
             _log.exception("a batch of model '%s' could not be handed over", self._name)
             self._freed(batch.instance, now)
-            self._set_timer(now)
+            self._alarm.set(now)
             reason = internal(f"Failed to process the request(s) for model '{self._name}', message: {error!r}")
             for queued in requests:
                 self._fail(queued, reason)
@@ -388,9 +398,3 @@ class _Running:
 
     def done(self, times: ExecutionTimes | None) -> None:
         self._dispatcher.executed(self._batch, times)
-
-
-def cancellation(queued: QueuedRequest) -> ServingError:
-    """Return the error of a request whose client has gone."""
-    text = f"{queued.request.log_prefix}Request was cancelled"
-    return ServingError(ErrorKind.CANCELLED, text, FailureReason.CANCELED)

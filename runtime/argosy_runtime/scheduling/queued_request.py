@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse
 
 BatchKey = tuple[tuple[str, tuple[int, ...], bytes | None], ...]
@@ -107,3 +108,9 @@ class QueuedRequest:
 
 def discard(response: InferResponse) -> None:
     """Drop a response that nothing waits for."""
+
+
+def cancellation(queued: QueuedRequest) -> ServingError:
+    """Return the error of a request whose client has gone."""
+    text = f"{queued.request.log_prefix}Request was cancelled"
+    return ServingError(ErrorKind.CANCELLED, text, FailureReason.CANCELED)

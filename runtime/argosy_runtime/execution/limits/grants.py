@@ -2,21 +2,27 @@
 
 from collections.abc import Callable, Sequence
 
+from argosy_runtime.execution.instance import Instance
 from argosy_runtime.scheduling.limits.rate_limiter import LimitedInstance, RateLimiter
+
+from .instances import LimitedInstances
 
 
 class Grants:
     """The rate-limited instances of one dispatcher, by their numbers. `advance` has it decide on batches again."""
 
-    def __init__(self, limiter: RateLimiter, advance: Callable[[], None]) -> None:
+    def __init__(self, limiter: RateLimiter, placed: LimitedInstances, advance: Callable[[], None]) -> None:
         self._limiter = limiter
+        self._placed = placed
         self._advance = advance
         self._instances: dict[int, LimitedInstance] = {}
         self._asks = False
+        placed.wake = self._wake
 
-    def added(self, number: int, limited: LimitedInstance) -> None:
+    def added(self, number: int, instance: Instance) -> None:
         """Note an instance that is ready."""
-        self._instances[number] = limited
+        assert instance.placement is not None
+        self._instances[number] = self._placed.of(instance.placement)
 
     def gone(self, number: int) -> None:
         """Note that an instance runs nothing any more, and takes no batch."""
@@ -25,8 +31,10 @@ class Grants:
             self._limiter.ended(limited)
             self._limiter.declined(limited)
 
-    def usable(self, free: Sequence[int]) -> list[int]:
-        """Return the free instances that are granted; the others wait until they are."""
+    def usable(self, free: Sequence[int], pending: int) -> list[int]:
+        """Return the free instances that are granted; the others wait until they are, if requests do."""
+        if not pending:
+            return []
         self._asks = True
         try:
             for number in free:
@@ -41,16 +49,19 @@ class Grants:
 
     def ended(self, number: int) -> None:
         """Note that an instance's batch has ended."""
-        self._limiter.ended(self._instances[number])
+        limited = self._instances.get(number)
+        if limited is not None:
+            self._limiter.ended(limited)
 
     def settle(self, free: Sequence[int], pending: int) -> None:
-        """Give back what was granted and not used; without pending requests no instance waits."""
-        for number in free:
-            limited = self._instances[number]
-            if limited.granted or (limited.waits and not pending):
-                self._limiter.declined(limited)
+        """Give back what is granted and not used: the scheduler has no further batch now, so that nothing waits."""
+        instances = [self._instances[number] for number in free]
+        if pending and not any(limited.granted for limited in instances):
+            return
+        for limited in sorted(instances, key=lambda limited: limited.granted):
+            self._limiter.declined(limited)
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         """Decide on batches, because an instance was granted."""
         if not self._asks:
             self._advance()

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.clock import Clock
-from argosy_runtime.execution.dispatcher import Dispatcher, cancellation
+from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.instance import Instance, Run
 from argosy_runtime.execution.instance_group import NewInstance
 from argosy_runtime.messages import RESCHEDULED, Deliver, InferRequest, InferResponse
-from argosy_runtime.scheduling.queued_request import BatchKey, QueuedRequest
+from argosy_runtime.scheduling.queued_request import BatchKey, QueuedRequest, cancellation
 from argosy_runtime.scheduling.scheduler import Batch, Slots
 from argosy_runtime.scheduling.sequences.scheduler import SequenceScheduler
 from argosy_runtime.telemetry.statistics import ModelStatistics

@@ -14,6 +14,7 @@ from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.instance import Instance
 from argosy_runtime.execution.instance_group import NewInstance, Slot
+from argosy_runtime.execution.limits.instances import LimitedInstances
 from argosy_runtime.execution.sequences.dispatcher import SequenceDispatcher
 from argosy_runtime.messages import Deliver, InferRequest, Submission, Tensor
 from argosy_runtime.modelconfig import InstancePlacement
@@ -75,8 +76,14 @@ class ServedModel:
         rules = BatchingRules.of(self.config)
         self._order = ResponseOrder() if rules.preserve_ordering else None
         self._initial_states: dict[str, Tensor] = {}
+        limiter = prepared.features.rate_limiter
+        self._limited = LimitedInstances(limiter) if limiter is not None else None
+        if self._limited is not None:
+            self._limited.follow(self._maker.placements(self.config))
         makers = self._makers()
         self._scheduler, self._dispatcher = self._scheduling([new for _, new in makers])
+        if limiter is not None and self._limited is not None:
+            self._dispatcher.limit(limiter, self._limited)
         self._instances = VersionInstances([slot for slot, _ in makers], self._dispatcher.group)
         self._cached = prepared.cached_answers(version, self.statistics, LoopClock())
         self.adapters = AdapterTable()
@@ -154,7 +161,12 @@ class ServedModel:
         strategy = await asyncio.to_thread(self._strategy)
         if isinstance(self._scheduler, DynamicBatcher):
             self._scheduler.strategy = strategy
-        await self._dispatcher.start(warm_up, self._timeout)
+        try:
+            await self._dispatcher.start(warm_up, self._timeout)
+        except BaseException:
+            if self._limited is not None:
+                self._limited.close()
+            raise
         self.statistics.load_seconds = monotonic() - begun
 
     def _warm_up(self) -> list[list[InferRequest]]:
@@ -176,8 +188,10 @@ class ServedModel:
             await self._sleep.defer()
             present = self._instances.all
             added, removed = self._instances.difference(self._maker.placements(config))
+            self._limit(added)
             slots = await self._dispatcher.group.load([self._maker.maker(config, slot) for slot in added])
         except BaseException:
+            self._limit()
             self._sleep.allow()
             raise
         return PreparedChange(self, prepared, list(zip(added, slots, strict=True)), removed, present)
@@ -198,6 +212,7 @@ class ServedModel:
         self._instances.swap(change.added, removed)
         group = self._dispatcher.group
         gone = group.swap([slot for _, slot in change.added], [slot for _, slot in removed])
+        self._limit()
         self._sleep.replaced()
         self._sleep.allow()
         return asyncio.gather(*map(asyncio.shield, gone))
@@ -206,6 +221,15 @@ class ServedModel:
         """Release the additional instances of a change."""
         self._sleep.allow()
         await self._dispatcher.group.discard([slot for _, slot in change.added])
+        self._limit()
+
+    def _limit(self, more: Sequence[InstancePlacement] = ()) -> None:
+        """Have the rate limiter follow the present and the declared instances, and `more`. Raises ServingError where
+        one of these could never run.
+        """
+        if self._limited is not None:
+            present = [placement for placement, _ in self._instances.all]
+            self._limited.follow([*present, *self._maker.placements(self.config), *more])
 
     @property
     def ready(self) -> bool:
@@ -298,6 +322,8 @@ class ServedModel:
         await self._holds.wait_for_none(grace)
         await self._sleep.close(max(0.0, end - monotonic()))
         await self._dispatcher.close(max(0.0, end - monotonic()))
+        if self._limited is not None:
+            self._limited.close()
         # Explicitly: memory must not wait until the garbage collector looks for circles.
         self._dispatcher.group.prepare = None
 
