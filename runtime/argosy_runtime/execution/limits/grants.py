@@ -16,7 +16,9 @@ class Grants:
         self._placed = placed
         self._advance = advance
         self._instances: dict[int, LimitedInstance] = {}
+        self._unneeded: set[int] = set()
         self._asks = False
+        self._woken = False
         placed.wake = self._wake
 
     def added(self, number: int, instance: Instance) -> None:
@@ -32,13 +34,20 @@ class Grants:
             self._limiter.declined(limited)
 
     def usable(self, free: Sequence[int], pending: int) -> list[int]:
-        """Return the free instances that are granted; the others wait until they are, if requests do."""
+        """Return the free instances that are granted; the others wait until they are, if requests do.
+
+        Those that had a grant and no use for it wait again after the next event: the scheduler may need another one.
+        """
+        if not self._woken:
+            self._unneeded.clear()
+        self._woken = False
         if not pending:
             return []
         self._asks = True
         try:
             for number in free:
-                self._limiter.wait(self._instances[number])
+                if number not in self._unneeded:
+                    self._limiter.wait(self._instances[number])
         finally:
             self._asks = False
         return [number for number in free if self._instances[number].granted]
@@ -54,14 +63,15 @@ class Grants:
             self._limiter.ended(limited)
 
     def settle(self, free: Sequence[int], pending: int) -> None:
-        """Give back what is granted and not used: the scheduler has no further batch now, so that nothing waits."""
-        instances = [self._instances[number] for number in free]
-        if pending and not any(limited.granted for limited in instances):
-            return
-        for limited in sorted(instances, key=lambda limited: limited.granted):
-            self._limiter.declined(limited)
+        """Give back what is granted and not used. Without pending requests no instance waits."""
+        for number in list(free):
+            limited = self._instances[number]
+            if limited.granted or not pending:
+                self._unneeded.add(number)
+                self._limiter.declined(limited)
 
     def _wake(self) -> None:
         """Decide on batches, because an instance was granted."""
         if not self._asks:
+            self._woken = True
             self._advance()
