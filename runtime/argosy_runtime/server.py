@@ -26,6 +26,7 @@ from .frontends import metrics
 from .frontends.grpc import listener as grpc
 from .frontends.grpc.listener import GrpcListener
 from .frontends.http import app as http
+from .frontends.http.clouds import serving as clouds
 from .frontends.http.openai.app import OpenAiOptions
 from .frontends.http.wire.listener import HttpListener
 from .frontends.tls.files import TlsFiles
@@ -97,6 +98,7 @@ class Server:
             _log.info("Started HTTPService at %s:%d", options.http_address, self._listeners[-1].port)
             if where.openai is not None:
                 self._report_openai(options.http_address)
+        await self._listen_clouds()
         if options.openai is not None:
             await self._listen_openai(options.openai)
         if options.grpc_port is not None:
@@ -125,6 +127,21 @@ class Server:
             _log.info("Started Metrics Service at %s:%d", options.metrics_address, self._listeners[-1].port)
         if self._certificates:
             self._following.append(asyncio.get_running_loop().create_task(follow(self._certificates)))
+
+    async def _listen_clouds(self) -> None:
+        options = self._options
+        as_http = http.HttpOptions(
+            host=options.http_address,
+            max_input_size=options.max_input_size,
+            restricted=options.http_restricted,
+            timeouts=options.http_timeouts,
+        )
+        if options.sagemaker is not None:
+            self._add_api(await clouds.serve_sagemaker(self.dataplane, as_http, options.sagemaker))
+            _log.info("Started Sagemaker HTTPService at %s:%d", options.http_address, self._listeners[-1].port)
+        if options.vertex_ai is not None:
+            self._add_api(await clouds.serve_vertex_ai(self.dataplane, as_http, options.vertex_ai))
+            _log.info("Started Vertex AI HTTPService at %s:%d", options.http_address, self._listeners[-1].port)
 
     def _tls(self, port: str, files: TlsFiles | None) -> ssl.SSLContext | None:
         """Return what a port needs for TLS; its certificate is replaced as its files change."""

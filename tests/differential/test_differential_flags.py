@@ -39,6 +39,8 @@ TEXTS = {
     "rate-limit": "off",
     "rate-limit-resource": "R:2:0",
 }
+ROUTES = {"AIP_PREDICT_ROUTE": "/predict", "AIP_HEALTH_ROUTE": "/health"}
+"""Variables without which Vertex AI's port is not served."""
 FLAGS = {**recorded("flags")["help"], **NEWER}
 
 
@@ -65,7 +67,7 @@ def test_a_flag_acts_or_has_no_effect_or_is_refused_by_name(
     acting = {option for action in argument_parser()._actions for option in action.option_strings}
     for words in _words(name, FLAGS[name], tmp_path):
         try:
-            options = parse(["--model-repository=/models", *words])
+            options = parse(["--model-repository=/models", *words], ROUTES)
         except SystemExit:
             message = capsys.readouterr().err
             assert f"argument --{name}: this server" in message, message

@@ -9,6 +9,8 @@ import pytest
 
 from argosy_runtime.flags import WITHOUT_EFFECT, parse
 from argosy_runtime.flags.ignored_values import wrong_value
+from argosy_runtime.frontends.http.clouds.sagemaker import SageMakerOptions
+from argosy_runtime.frontends.http.clouds.vertex import VertexAiOptions
 from argosy_runtime.frontends.http.wire.timeouts import Timeouts
 from argosy_runtime.frontends.restrictions import Api, Restriction
 from argosy_runtime.frontends.tls.files import TlsFiles
@@ -125,8 +127,8 @@ def test_flags_that_change_nothing_are_taken_and_reported():
 
 def test_flags_that_switch_off_missing_features_are_reported_once():
     words = ["--trace-config", "mode=triton", "--trace-config", "file=F", "--trace-config=level=OFF", "--trace-rate=9"]
-    words += ["--allow-sagemaker=false", "--model-namespacing", "off"]
-    reported = ("--trace-config", "--trace-rate", "--allow-sagemaker", "--model-namespacing")
+    words += ["--sagemaker-thread-count=2", "--model-namespacing", "off"]
+    reported = ("--trace-config", "--trace-rate", "--sagemaker-thread-count", "--model-namespacing")
     assert parse([*BASE, *words]).without_effect == reported
 
 
@@ -160,8 +162,12 @@ def test_settings_of_backends_are_read_or_reported():
         ([], "--model-repository"),
         ([*BASE, "--no-such-flag"], "unrecognized option '--no-such-flag'"),
         ([*BASE, "--exit-on-error=maybe"], "invalid value for bool option: maybe"),
-        ([*BASE, "--allow-sagemaker=true"], "--allow-sagemaker: this server has no SageMaker front end"),
-        ([*BASE, "--allow-vertex-ai", "true"], "--allow-vertex-ai: this server has no Vertex AI front end"),
+        ([*BASE, "--allow-vertex-ai", "true"], "AIP_PREDICT_ROUTE is not defined for Vertex AI endpoint"),
+        (
+            [*BASE, "--allow-sagemaker=true", "--sagemaker-safe-port-range=9000-9010"],
+            "The server cannot listen to SageMaker requests at port 8080, allowed port range is [9000, 9010]",
+        ),
+        ([*BASE, "--sagemaker-safe-port-range=9000"], "requires format <first>-<second>. Found: 9000"),
         ([*BASE, "--model-namespacing=true"], "--model-namespacing: this server has no namespaces of models"),
         ([*BASE, "--trace-config=level=TIMESTAMPS"], "--trace-config: this server traces nothing"),
         ([*BASE, "--trace-config", "level=TENSORS"], "the level is OFF and not 'TENSORS'"),
@@ -320,3 +326,38 @@ def test_openais_api_has_no_restriction_over_grpc(capsys):
     with pytest.raises(SystemExit):
         parse([*BASE, "--grpc-restricted-protocol=openai:x=secret"])
     assert "over HTTP alone" in capsys.readouterr().err
+
+
+def test_sagemaker_serves_the_model_of_its_variables() -> None:
+    assert parse(BASE, {}).sagemaker is None
+    options = parse([*BASE, "--allow-sagemaker=true", "--sagemaker-port=8081"], {}).sagemaker
+    assert options == SageMakerOptions(port=8081, model="unspecified_SAGEMAKER_TRITON_DEFAULT_MODEL_NAME")
+    variables = {
+        "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "m",
+        "SAGEMAKER_TRITON_INFERENCE_TYPE": "generate",
+        "SAGEMAKER_TRITON_PING_MODE": "live",
+    }
+    options = parse([*BASE, "--allow-sagemaker=true"], variables).sagemaker
+    assert options == SageMakerOptions(port=8080, model="m", kind="generate", ping="live")
+
+
+def test_a_kind_that_sagemaker_does_not_have_ends_the_start(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse([*BASE, "--allow-sagemaker=true"], {"SAGEMAKER_TRITON_INFERENCE_TYPE": "what"})
+    assert "'what'. Must be one of: infer, generate, generate_stream" in capsys.readouterr().err
+
+
+def test_vertex_ai_serves_its_port_alone() -> None:
+    variables = {
+        "AIP_MODE": "PREDICTION",
+        "AIP_HTTP_PORT": "8085",
+        "AIP_PREDICT_ROUTE": "/predict",
+        "AIP_HEALTH_ROUTE": "/health",
+        "AIP_STORAGE_URI": "/stored",
+    }
+    options = parse([], variables)
+    assert options.vertex_ai == VertexAiOptions(port=8085, predict_route="/predict", health_route="/health")
+    assert (options.http_port, options.grpc_port, options.metrics_port) == (None, None, 8002)
+    assert options.repository.paths == (Path("/stored"),)
+    options = parse([*BASE, "--allow-http=true", "--allow-vertex-ai=false"], variables)
+    assert (options.vertex_ai, options.http_port, options.repository.paths) == (None, 8000, (Path("/models"),))

@@ -1,12 +1,14 @@
 """`argosy serve` with tritonserver's flags of its protocols: TLS, forwarded headers, closed groups."""
 
 import json
+import re
 import ssl
 import time
 import urllib.request
 from pathlib import Path
 
 import numpy as np
+import pytest
 import tritonclient.grpc as grpc
 import tritonclient.http as http
 from tests.runtime.authority import Authority
@@ -100,3 +102,28 @@ def test_a_certificate_that_cannot_be_used_ends_the_start(serve: Start, add_mode
     assert server.process.wait(PATIENCE_S) == 1
     assert time.monotonic() - begun < PATIENCE_S
     assert "--http-server-cert and --http-server-key cannot be used" in server.text
+
+
+def test_a_cloud_s_port_serves_the_model(serve: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAGEMAKER_TRITON_DEFAULT_MODEL_NAME", "text")
+    monkeypatch.setenv("SAGEMAKER_TRITON_INFERENCE_TYPE", "generate")
+    monkeypatch.setenv("AIP_PREDICT_ROUTE", "/predict")
+    monkeypatch.setenv("AIP_HEALTH_ROUTE", "/health")
+    server = serve(
+        "--allow-sagemaker=true",
+        "--sagemaker-port=0",
+        "--allow-vertex-ai=true",
+        "--vertex-ai-port=0",
+        "--vertex-ai-default-model=identity",
+        repository=PARAMETERS.parent,
+    )
+    server.wait_until_ready()
+    amazon, google = re.findall(r"Started (?:Sagemaker|Vertex AI) HTTPService at \S+:(\d+)", server.text)
+    server.ports |= {"SageMaker": int(amazon), "Vertex": int(google)}
+    assert server.ask("/ping", port="SageMaker")[0] == 200
+    status, answer = server.ask("/invocations", {"text_input": "hi"}, port="SageMaker")
+    assert (status, json.loads(answer)["text_output"]) == (200, "hi")
+    tensor = {"name": "INPUT0", "datatype": "FP32", "shape": [1, 2], "data": [1, 2]}
+    status, answer = server.ask("/predict", {"inputs": [tensor]}, port="Vertex")
+    assert (status, json.loads(answer)["outputs"][0]["data"]) == (200, [1, 2])
+    assert server.ask("/health", port="Vertex")[0] == 200

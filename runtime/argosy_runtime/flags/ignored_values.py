@@ -49,18 +49,14 @@ _INTEGERS: Final = (
     "grpc-infer-allocation-pool-size",
     "http-thread-count",
     "model-load-retry-count",
-    "sagemaker-port",
     "sagemaker-thread-count",
     "trace-count",
     "trace-log-frequency",
     "trace-rate",
-    "vertex-ai-port",
     "vertex-ai-thread-count",
 )
 CHECKS: Final[Mapping[str, Check]] = {
     **dict.fromkeys(_INTEGERS, integer),
-    "allow-sagemaker": boolean,
-    "allow-vertex-ai": boolean,
     "cuda-memory-pool-byte-size": _pair(":", integer, integer),
     "cuda-virtual-address-size": _pair(":", integer, integer),
     "enable-peer-access": boolean,
@@ -69,7 +65,6 @@ CHECKS: Final[Mapping[str, Check]] = {
     "min-supported-compute-capability": _number,
     "model-load-gpu-limit": _pair(":", integer, _number),
     "model-namespacing": boolean,
-    "sagemaker-safe-port-range": _pair("-", integer, integer),
 }
 """By flag, without its dashes. Flags that may have any value are left out."""
 

@@ -1,13 +1,16 @@
 """The options of the command line, read from its flags."""
 
 import argparse
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from argosy_common.idle import IdlePeriod
 from argosy_runtime.backends.environments.requirements import default_folder
 from argosy_runtime.frontends.grpc.flags import COMPRESSION, keepalive_rules
+from argosy_runtime.frontends.http.clouds.sagemaker import SageMakerOptions
+from argosy_runtime.frontends.http.clouds.vertex import VertexAiOptions
 from argosy_runtime.frontends.http.openai.app import OpenAiOptions
 from argosy_runtime.frontends.http.wire.timeouts import Timeouts
 from argosy_runtime.frontends.restrictions import CONTROL_TOKEN_FLAG, Api, Restriction, Restrictions
@@ -17,6 +20,7 @@ from argosy_runtime.repository.options import ControlMode, RepositoryOptions
 from argosy_runtime.telemetry.latencies.settings import MetricsSettings
 from argosy_runtime.telemetry.log_settings import LogSettings
 
+from .clouds import sagemaker_options, vertex_ai_options
 from .ignored_values import wrong_value
 from .openai import openai_options
 from .parser import argument_parser
@@ -41,6 +45,8 @@ class ServerOptions:
     openai: OpenAiOptions | None
     openai_address: str
     openai_port: int | None
+    sagemaker: SageMakerOptions | None
+    vertex_ai: VertexAiOptions | None
     grpc_address: str
     grpc_port: int | None
     grpc_keepalive: KeepAliveRules
@@ -71,14 +77,14 @@ class ServerOptions:
     without_effect: tuple[str, ...]
 
 
-def parse(arguments: Sequence[str]) -> ServerOptions:
+def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> ServerOptions:
     """Read a command line; argparse ends the process with a message where it is wrong."""
-    parser = argument_parser()
+    parser = argument_parser(environment)
     values, rest = parser.parse_known_args(arguments)
     without_effect = _without_effect(parser, rest)
     http_restricted = _with_control(parser, "api", values.http_restricted_api, values.control_token_file)
     return ServerOptions(
-        repository=_repository_options(parser, values),
+        repository=_repository_options(parser, values, environment),
         server_id=values.id,
         http_address=values.http_address,
         http_port=values.http_port if values.allow_http else None,
@@ -86,6 +92,8 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
         openai=openai_options(parser, values, http_restricted),
         openai_address=values.openai_address or values.http_address,
         openai_port=values.openai_port,
+        sagemaker=sagemaker_options(parser, values, environment),
+        vertex_ai=vertex_ai_options(parser, values, environment),
         grpc_address=values.grpc_address,
         grpc_port=values.grpc_port if values.allow_grpc else None,
         grpc_keepalive=keepalive_rules(values),
@@ -131,12 +139,14 @@ def _without_effect(parser: argparse.ArgumentParser, rest: Sequence[str]) -> tup
     return tuple(dict.fromkeys(f"--{name}" for name, _ in ignored))
 
 
-def _repository_options(parser: argparse.ArgumentParser, values: argparse.Namespace) -> RepositoryOptions:
+def _repository_options(
+    parser: argparse.ArgumentParser, values: argparse.Namespace, environment: Mapping[str, str]
+) -> RepositoryOptions:
     if values.load_model and values.model_control_mode != ControlMode.EXPLICIT:
         parser.error("Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.")
     overrides = values.allow_override_files
     return RepositoryOptions(
-        paths=tuple(Path(path) for path in values.model_repository),
+        paths=tuple(Path(path) for path in values.model_repository or [environment["AIP_STORAGE_URI"]]),
         control_mode=ControlMode(values.model_control_mode),
         startup_models=tuple(values.load_model),
         poll_seconds=values.repository_poll_secs,

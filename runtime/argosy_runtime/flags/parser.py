@@ -1,6 +1,8 @@
 """The parser of all flags that have an effect."""
 
 import argparse
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from argosy_common.idle import seconds
 from argosy_runtime.frontends.grpc.flags import add_flags as add_grpc_flags
@@ -9,6 +11,7 @@ from argosy_runtime.frontends.restrictions import CONTROL_TOKEN_FLAG
 from argosy_runtime.repository.options import ControlMode
 from argosy_runtime.telemetry.log_settings import DEFAULT_FORMAT, FORMATS
 
+from .clouds import add_cloud_flags, is_vertex_ai
 from .openai import add_openai_flags
 from .scheduling import add_scheduling_flags
 from .tls import add_tls_flags
@@ -26,12 +29,15 @@ from .values import (
     verbosity,
 )
 
+_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
-def argument_parser() -> argparse.ArgumentParser:
-    """Return the parser of all flags that have an effect."""
+
+def argument_parser(environment: Mapping[str, str] = _NO_VARIABLES) -> argparse.ArgumentParser:
+    """Return the parser of all flags that have an effect; variables of the `environment` change defaults."""
     parser = argparse.ArgumentParser(prog="argosy serve", description="Serve a model repository.")
-    _add_repository_flags(parser)
-    _add_endpoint_flags(parser)
+    _add_repository_flags(parser, environment)
+    _add_endpoint_flags(parser, environment)
+    add_cloud_flags(parser, environment)
     add_openai_flags(parser)
     add_grpc_flags(parser, boolean)
     add_scheduling_flags(parser)
@@ -53,13 +59,13 @@ def argument_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_repository_flags(parser: argparse.ArgumentParser) -> None:
+def _add_repository_flags(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add = parser.add_argument
     add(
         "--model-repository",
         "--model-store",
         action="append",
-        required=True,
+        required="AIP_STORAGE_URI" not in environment,
         help="may be given several times",
     )
     modes = [mode.value for mode in ControlMode]
@@ -85,10 +91,10 @@ def _add_repository_flags(parser: argparse.ArgumentParser) -> None:
     add("--model-requirements-folder", default="", metavar="FOLDER", help=where)
 
 
-def _add_endpoint_flags(parser: argparse.ArgumentParser) -> None:
+def _add_endpoint_flags(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add = parser.add_argument
     for name, port in (("http", 8000), ("grpc", 8001), ("metrics", 8002)):
-        add(f"--allow-{name}", type=boolean, default=True)
+        add(f"--allow-{name}", type=boolean, default=name == "metrics" or not is_vertex_ai(environment))
         add(f"--{name}-port", type=int, default=port, help="0 takes any free one")
         add(f"--{name}-address", default="" if name == "metrics" else "0.0.0.0")
     for kind in ("cpu", "gpu"):

@@ -9,8 +9,6 @@ WITHOUT_EFFECT = frozenset(
     (
         "backend-directory",
         "buffer-manager-thread-count",
-        "allow-sagemaker",
-        "allow-vertex-ai",
         "cuda-memory-pool-byte-size",
         "cuda-virtual-address-size",
         "enable-peer-access",
@@ -24,8 +22,6 @@ WITHOUT_EFFECT = frozenset(
         "model-load-retry-count",
         "model-namespacing",
         "repoagent-directory",
-        "sagemaker-port",
-        "sagemaker-safe-port-range",
         "sagemaker-thread-count",
         "trace-config",
         "trace-count",
@@ -33,14 +29,10 @@ WITHOUT_EFFECT = frozenset(
         "trace-level",
         "trace-log-frequency",
         "trace-rate",
-        "vertex-ai-default-model",
-        "vertex-ai-port",
         "vertex-ai-thread-count",
     )
 )
 _SWITCHES = {
-    "allow-sagemaker": "SageMaker front end",
-    "allow-vertex-ai": "Vertex AI front end",
     "model-namespacing": "namespaces of models: give each model a name of its own",
 }
 """Those of the flags that may only switch something off, and what this server lacks."""

@@ -161,3 +161,17 @@ def test_an_event_that_would_say_nothing_new_is_none() -> None:
 def test_error_event() -> None:
     response = InferResponse("m", "1", error=internal('a "b"'))
     assert generate.encode_event(response) == b'data: {"error":"a \\"b\\""}\n\n'
+
+
+def test_sizes_of_inputs_are_added_up_nested_ones_too() -> None:
+    model = ModelView("m", {"a": TensorView("INT64", (-1,)), "b": TensorView("INT64", (-1,))})
+    body = b'{"a":[1,1,1,1,1,1],"parameters":{"b":[1,1,1,1,1,1,1]}}'
+    assert generate.decode(body, "m", "", model, 104).inputs["b"].array.size == 7
+    with pytest.raises(ServingError) as caught:
+        generate.decode(body, "m", "", model, 103)
+    assert caught.value.message == (
+        "Converting keyword: 'parameters': request size of 48 bytes with input 'b' of size 56 bytes exceeds the maximum "
+        "allowed input size of 103. Use --http-max-input-size to increase the limit."
+    )
+    with pytest.raises(ServingError, match="request size of 0 bytes with input 'a' of size 48 bytes exceeds"):
+        generate.decode(body[:18] + b"}", "m", "", model, 47)

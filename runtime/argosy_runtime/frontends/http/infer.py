@@ -36,13 +36,14 @@ class InferHandler:
         self._view = lazy_view(plane, model, version)
         self._length_header = _text(head, HEADER_LENGTH)
         self._content_encoding = _text(head, b"content-encoding") or ""
+        self._binary_type = head.binary_type
         self._accepted = compression.preferred(_text(head, b"accept-encoding"))
 
     @property
     def may_use_template(self) -> bool:
         """Whether the head asks for nothing but tensors: no compression, no forwarded headers."""
         plain = compression.is_identity(self._content_encoding) and self._accepted is None and not self._forwarded
-        return plain and self._length_header is not None
+        return plain and self._length_header is not None and not self._binary_type
 
     def begin(self, context: RequestContext) -> None:
         try:
@@ -117,12 +118,12 @@ class InferHandler:
             context.fail(failure)
             return
         if self._accepted is None:
-            context.reply(Reply(200, encoded.chunks, _headers(encoded)))
+            context.reply(Reply(200, encoded.chunks, _headers(encoded, self._binary_type)))
         else:
             self._pack(context, encoded, self._accepted)
 
     def _pack(self, context: RequestContext, encoded: http_response.EncodedResponse, accepted: str) -> None:
-        headers = (*_headers(encoded), ("Content-Encoding", accepted))
+        headers = (*_headers(encoded, ""), ("Content-Encoding", accepted))
         body = b"".join(encoded.chunks)
         if len(body) <= OFFLOAD_BYTES:
             context.reply(Reply(200, (compression.compress(body, accepted),), headers))
@@ -168,7 +169,9 @@ def _text(head: Head, name: bytes) -> str | None:
     return None if value is None else value.decode("latin-1")
 
 
-def _headers(encoded: http_response.EncodedResponse) -> Headers:
+def _headers(encoded: http_response.EncodedResponse, binary_type: str) -> Headers:
+    if encoded.is_binary and binary_type:
+        return (("Content-Type", f"{binary_type}{encoded.json_length}"),)
     if encoded.is_binary:
         length = str(encoded.json_length)
         return (("Content-Type", http_response.BINARY_TYPE), (http_request.HEADER_LENGTH, length))

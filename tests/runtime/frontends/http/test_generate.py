@@ -1,6 +1,7 @@
 """Generate, with one answer or a stream of them."""
 
 import httpx
+import pytest
 from tests.runtime.frontends.conftest import Running
 
 
@@ -27,3 +28,21 @@ def test_generate_stream(client: httpx.Client) -> None:
     assert (reply.status_code, reply.content) == (400, b'data: {"error":"the model broke"}\n\n')
     reply = client.post("/v2/models/busy/generate_stream", json={"IN": 1})
     assert (reply.status_code, reply.json()) == (503, {"error": "Exceeds maximum queue size"})
+
+
+@pytest.mark.parametrize("path", ["text/generate", "text/generate_stream"])
+def test_the_load_of_caches_is_a_header_where_it_is_requested(
+    client: httpx.Client, running: Running, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = [({"kv_cache_block_type": kind}, 4.0) for kind in ("tokens_per", "used", "max")]
+    monkeypatch.setattr(running.plane, "model_metric", lambda family: samples, raising=False)
+    url = f"/v2/models/{path}"
+    assert "endpoint-load-metrics" not in client.post(url, json={"text": "hi"}).headers
+    for requested, expected in (
+        ("text", "TEXT named_metrics.kv_cache_utilization=1.000000, named_metrics.max_token_capacity=16"),
+        ("json", 'JSON {"named_metrics":{"kv_cache_utilization":1.0,"max_token_capacity":16}}'),
+        ("else", None),
+    ):
+        reply = client.post(url, json={"text": "hi"}, headers={"endpoint-load-metrics-format": requested})
+        assert reply.status_code == 200
+        assert reply.headers.get("endpoint-load-metrics") == expected

@@ -15,11 +15,14 @@ class Head:
     """The part of a request before its body. `headers` have lower-case names; of equal names the last counts. `written`
     has names and values as they came.
 
+    `binary_type` begins the content type of binary answers, where it is not that of the V2 protocol.
+
     `length` is the body's in bytes, unless it is `chunked`. `old` is HTTP/1.0. `unbounded`: a header says how long the
     JSON in the body is.
     """
 
     __slots__ = (
+        "binary_type",
         "chunked",
         "expects",
         "headers",
@@ -52,6 +55,7 @@ class Head:
         self.keep_alive = keep_alive
         self.only_head = method == "HEAD"
         self.unbounded = _UNBOUNDED in headers
+        self.binary_type = ""
         self.written = list(headers.items()) if written is None else written
 
     def header(self, name: str) -> str | None:
