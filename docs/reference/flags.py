@@ -18,7 +18,7 @@ _WITHOUT_EFFECT = """
 ## Without effect
 
 These flags of tritonserver are accepted and change nothing; the log names each that was given. Values that ask for what
-is missing, such as a trace level, end the command line.
+is missing end the command line.
 
 """
 

@@ -11,8 +11,9 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from .backends.contract import ActOnMetric, IsModelReady, LoadModel, Log, ServerCall, UnloadModel
 from .backends.devices.pinned_pool import PINNED_POOL
-from .errors import DecoupledModelError, ErrorKind, ServingError, unavailable, unsupported
+from .errors import DecoupledModelError, ErrorKind, ServingError, invalid, unavailable, unsupported
 from .messages import Deliver, InferRequest, Submission
+from .protocol.trace_settings import Settings
 from .repository import describing
 from .repository.folders.layout import ModelFolder
 from .repository.folders.watch import changes
@@ -33,6 +34,9 @@ from .telemetry.log_settings import LogSettings, Setting
 from .telemetry.machine.certificates import CertificateState, certificate_families
 from .telemetry.machine.sampling import MachineSampling
 from .telemetry.parts import in_parts
+from .telemetry.tracing.options import TraceOptions
+from .telemetry.tracing.settings import Changes
+from .telemetry.tracing.tracer import Tracer
 from .telemetry.triton_families import cache_families, pinned_families, triton_families
 from .telemetry.vllm_families import vllm_families
 from .tensors.device_arrays import DEVICE_TRANSFERS
@@ -48,10 +52,13 @@ EXTENSIONS = (
     "binary_tensor_data",
     "parameters",
     "statistics",
+    "trace",
     "logging",
 )
 
 _log = logging.getLogger("argosy.dataplane")
+# How long the end may take for traces that are not written or sent yet.
+_LAST_TRACES_S = 5.0
 _model_log = logging.getLogger("argosy.model")
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.INFO, "verbose": logging.DEBUG}
 
@@ -72,12 +79,14 @@ class DataPlane:
         log: LogSettings | None = None,
         machine: MachineSampling | None = None,
         certificates: Callable[[], Iterable[CertificateState]] = tuple,
+        tracing: TraceOptions | None = None,
     ) -> None:
         self._options = options
         self._log_settings = log or LogSettings()
         self._strict_readiness = strict_readiness
         self._machine = machine
         self._certificates = certificates
+        self.tracer = Tracer(tracing or TraceOptions())
         self._seen: dict[str, ModelFolder] = {}
         self._server_id = server_id
         self._index = describing.Index()
@@ -160,6 +169,7 @@ class DataPlane:
         end = monotonic() + grace
         await self.registry.answered(grace)
         await self.registry.close(max(0.0, end - monotonic()))
+        await asyncio.to_thread(self.tracer.close, _LAST_TRACES_S)
 
     def live(self) -> bool:
         return True
@@ -269,7 +279,17 @@ class DataPlane:
             raise DecoupledModelError
         if not self._accepting and not served.continues(request):
             raise unavailable(_stopping(request, served.config))
+        if self.tracer.active:
+            return self._submit_traced(served, request, deliver)
         return served.submit(request, deliver)
+
+    def _submit_traced(self, served: Destination, request: InferRequest, deliver: Deliver) -> Submission:
+        deliver = self.tracer.begin(request, deliver)
+        try:
+            return served.submit(request, deliver)
+        except BaseException:
+            self.tracer.refused(request)
+            raise
 
     def pin(self, requests: Sequence[InferRequest]) -> None:
         first = requests[0]
@@ -292,6 +312,19 @@ class DataPlane:
 
     def model_metric(self, family: str) -> Sequence[tuple[Mapping[str, str], float]]:
         return self._custom.samples(family)
+
+    def trace_settings(self, name: str) -> Settings:
+        self._require_ready(name)
+        return self.tracer.settings(name)
+
+    def change_trace_settings(self, name: str, changes: Changes) -> None:
+        self._require_ready(name)
+        self.tracer.change(name, changes)
+
+    def _require_ready(self, name: str) -> None:
+        """Raise an error unless a model, or all of them for "", can have trace settings."""
+        if name and not self.model_ready(name, ""):
+            raise invalid(f"Request for unknown model : {name}")
 
     def metrics(self) -> AsyncIterator[bytes]:
         return in_parts(self._records(), self._model_families, self._other_families)
@@ -350,6 +383,8 @@ class ModelCalls:
                 "decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' "
                 "calls for decoupled models.'"
             )
+        if request.trace is not None:
+            request.trace = self._plane.tracer.called(request.trace)
         return served.submit(request, deliver)
 
     async def do(self, what: ServerCall, owner: int) -> bool | float | None:

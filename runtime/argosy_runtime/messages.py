@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from .errors import ServingError
 from .tensors import Array, Data, Tensor, TensorSpec, raw_tensor
+from .traces import Trace
 
 Parameter = str | int | bool | float
 
@@ -22,6 +23,10 @@ SHADOW_PRIORITY: Final = -1
 
 class Origin(Protocol):
     """What a client sent with a request in addition to it. Models do not see it; a version may be chosen by it."""
+
+    @property
+    def protocol(self) -> str:
+        """HTTP or GRPC."""
 
     def header(self, name: str) -> str | None:
         """Return a header (over gRPC: metadata) by its lower-case name, None where there is none."""
@@ -108,7 +113,9 @@ class InferRequest:
     `template` and `raw` are None for a request without a template; of one that has it only the inputs may be replaced,
     after which it has none. `device_outputs` are outputs that the caller accepts in a device's memory. `origin` is
     None where no client sent the request. `pinned`: the version that was chosen for it and others together, 0 for none.
-    `queue_trace` is None where it is not measured.
+    `queue_trace` is None where it is not measured, `trace` where the request is not traced; a model's own request has
+    the trace of the request that it is made for. `received` is when the request began to come, in nanoseconds, 0 where
+    that is unknown.
     """
 
     __slots__ = (
@@ -123,12 +130,14 @@ class InferRequest:
         "priority",
         "queue_trace",
         "raw",
+        "received",
         "requested_outputs",
         "sequence_end",
         "sequence_id",
         "sequence_start",
         "template",
         "timeout_us",
+        "trace",
     )
 
     def __init__(
@@ -165,6 +174,8 @@ class InferRequest:
         self.origin: Origin | None = None
         self.pinned = 0
         self.queue_trace: QueueTrace | None = None
+        self.trace: Trace | None = None
+        self.received = 0
 
     @property
     def inputs(self) -> dict[str, Tensor]:

@@ -61,6 +61,7 @@ class Server:
             log=options.log,
             machine=self._machine,
             certificates=lambda: [certificate.state for certificate in self._certificates],
+            tracing=options.tracing,
         )
         self._listeners: list[_Listener] = []
         self._apis: list[HttpListener] = []

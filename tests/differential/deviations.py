@@ -40,7 +40,24 @@ _LOG_SETTINGS = {
     "log_verbose_level": 0,
     "log_format": "default",
 }
-_UNTRACED = "requests cannot be traced yet"
+_TRACE_SETTINGS = {
+    "trace_level": ["TIMESTAMPS"],
+    "trace_rate": "1",
+    "trace_count": "-1",
+    "log_frequency": "0",
+    "trace_file": "<file>",
+    "trace_mode": "triton",
+}
+_OF_HTTP = ["HTTP_RECV_END", "HTTP_RECV_START", "HTTP_SEND_END", "HTTP_SEND_START"]
+_OF_A_MODEL = [
+    "COMPUTE_END",
+    "COMPUTE_INPUT_END",
+    "COMPUTE_OUTPUT_START",
+    "COMPUTE_START",
+    "QUEUE_START",
+    "REQUEST_END",
+    "REQUEST_START",
+]
 _EXTENSIONS = [
     "classification",
     "sequence",
@@ -51,16 +68,10 @@ _EXTENSIONS = [
     "binary_tensor_data",
     "parameters",
     "statistics",
+    "trace",
     "logging",
 ]
 _SERVER = {"name": "<server>", "version": "<version>", "extensions": _EXTENSIONS}
-
-
-def _untraced(protocol: str) -> str:
-    return f"trace settings are not supported over {protocol} by this server"
-
-
-_NO_TRACE = [{"status": 501, "type": "<error>", "body": {"error": _untraced("HTTP")}}]
 
 
 def _answered(model: str, *outputs: dict[str, Any]) -> list[Any]:
@@ -134,17 +145,32 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
         ],
     ),
     ("http_server", "get /v2"): Deviation(
-        "an extension is named once it is there: shared memory and traces are not yet",
+        "an extension is named once it is there: shared memory is not yet",
         [{"status": 200, "type": "application/json", "body": _SERVER}],
     ),
     ("grpc", "server"): Deviation(
-        "an extension is named once it is there: shared memory and traces are not yet",
+        "an extension is named once it is there: shared memory is not yet",
         {"code": "OK", "details": "", "messages": [_SERVER]},
     ),
-    ("http_server", "get /v2/trace/setting"): Deviation(_UNTRACED, _NO_TRACE),
-    ("http_server", "get /v2/models/identity/trace/setting"): Deviation(_UNTRACED, _NO_TRACE),
-    ("grpc", "trace setting"): Deviation(
-        _UNTRACED, {"code": "UNIMPLEMENTED", "details": _untraced("gRPC"), "messages": []}
+    ("traces", "an empty change"): Deviation(
+        "an empty body changes nothing, as in releases after 2.51",
+        {"answers": [{"status": 200, "type": "application/json", "body": _TRACE_SETTINGS}], "files": {}},
+    ),
+    ("traces", "a wrong request"): Deviation(
+        "in Triton a refused request keeps its trace for ever, and with it the file unwritten",
+        {
+            "answers": [400, 200],
+            "files": {
+                "trace.json": [
+                    {"head": {}, "times": _OF_HTTP, "tensors": []},
+                    {
+                        "head": {"model_name": "double", "model_version": 1},
+                        "times": sorted([*_OF_HTTP, *_OF_A_MODEL, "INFER_RESPONSE_COMPLETE"]),
+                        "tensors": [],
+                    },
+                ]
+            },
+        },
     ),
     ("http_server", "logging change unknown format"): Deviation(
         "a wrong argument is the client's error over both protocols, in the words Triton has for it over gRPC",

@@ -126,9 +126,8 @@ def test_flags_that_change_nothing_are_taken_and_reported():
 
 
 def test_flags_that_switch_off_missing_features_are_reported_once():
-    words = ["--trace-config", "mode=triton", "--trace-config", "file=F", "--trace-config=level=OFF", "--trace-rate=9"]
-    words += ["--sagemaker-thread-count=2", "--model-namespacing", "off"]
-    reported = ("--trace-config", "--trace-rate", "--sagemaker-thread-count", "--model-namespacing")
+    words = ["--sagemaker-thread-count=2", "--model-namespacing", "off"]
+    reported = ("--sagemaker-thread-count", "--model-namespacing")
     assert parse([*BASE, *words]).without_effect == reported
 
 
@@ -169,9 +168,6 @@ def test_settings_of_backends_are_read_or_reported():
         ),
         ([*BASE, "--sagemaker-safe-port-range=9000"], "requires format <first>-<second>. Found: 9000"),
         ([*BASE, "--model-namespacing=true"], "--model-namespacing: this server has no namespaces of models"),
-        ([*BASE, "--trace-config=level=TIMESTAMPS"], "--trace-config: this server traces nothing"),
-        ([*BASE, "--trace-config", "level=TENSORS"], "the level is OFF and not 'TENSORS'"),
-        ([*BASE, "--trace-level=TIMESTAMPS"], "--trace-level: this server traces nothing"),
         ([*BASE, "--log-file=/nowhere/at/all"], "'/nowhere/at/all' cannot be written: No such file or directory"),
         ([*BASE, "--load-model=x"], "Use of '--load-model' requires setting '--model-control-mode=explicit' as well."),
         ([*BASE, "--http-restricted-api=helth:k=v"], "unknown restricted api 'helth'"),

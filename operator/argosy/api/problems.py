@@ -15,7 +15,7 @@ from argosy.api.model.variants import TIME
 from argosy.api.pool.openai import SECRET_KEY
 from argosy.api.pool.podtemplate import LABEL_VALUE
 from argosy.api.pool.serverflags import FLAG, RATE_LIMIT_RESOURCE
-from argosy.api.servingpool import WEB
+from argosy.api.pool.tracing import WEB
 from argosy.api.values.meta import LABEL, MODEL_NAME, SUBDOMAIN
 from argosy.api.values.storage import ABSOLUTE_FOLDER, DIGEST, RELATIVE_PATH
 from argosy_common.wording import did_you_mean, shortened

@@ -12,6 +12,7 @@ from argosy.api.pool.builds import Builds
 from argosy.api.pool.openai import OpenAi, api_key_faults
 from argosy.api.pool.podtemplate import PodTemplate
 from argosy.api.pool.serverflags import ARGUMENTS_CEL, Arguments, RateLimit, ResponseCache, check_arguments
+from argosy.api.pool.tracing import WEB, Tracing, tracing_faults
 from argosy.api.status import ServingPoolStatus
 from argosy.api.values.base import ApiModel, Fault, Flag, Int, Rule
 from argosy.api.values.identity import PoolKey
@@ -19,8 +20,6 @@ from argosy.api.values.meta import ApiResource, Name, RevisionHistoryLimit
 from argosy.api.values.quantity import Quantity, Share
 from argosy.api.values.storage import AbsoluteFolder, StorageUri
 from argosy.api.values.tensors import BY_NAME
-
-WEB = r"^https?://[^ ]+$"
 
 
 class RuntimeName(StrEnum):
@@ -251,6 +250,9 @@ class ServingPoolSpec(ApiModel):
         description="Makes instances wait for the resources that their models request. Default: no rate limiter.",
     )
     cache: ResponseCache | None = Field(default=None, description="The response cache of each server. Default: none.")
+    tracing: Tracing | None = Field(
+        default=None, description="Traces of requests, sent to an OpenTelemetry receiver. Default: none."
+    )
     storage: Storage = Field(
         default_factory=Storage, description="Caches of models and engines, and the credentials of storage."
     )
@@ -278,6 +280,7 @@ class ServingPoolSpec(ApiModel):
     rules: ClassVar[tuple[Rule, ...]] = (
         replicas_in_order("min_servers", "max_servers"),
         Rule(("runtime", "openai"), _api_keys_are_required),
+        Rule(("runtime", "tracing"), lambda spec: tracing_faults(spec.tracing, spec.runtime.args)),
         Rule(("analysis_templates",), lambda spec: named_once(spec.analysis_templates, "analysisTemplates")),
     )
 

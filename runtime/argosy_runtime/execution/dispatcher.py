@@ -115,6 +115,8 @@ class Dispatcher:
         queued = QueuedRequest(request, now, size, key, deliver, self)
         refusal = self._unready() if self._refuses(request) else self._scheduler.submit(queued)
         self._open.opened(queued)
+        if request.trace is not None:
+            request.trace.begin(self._name, self._version, request, now)
         if refusal is not None:
             self._fail(queued, refusal)
             return queued
@@ -250,6 +252,10 @@ class Dispatcher:
         for queued, response in zip(batch, responses, strict=True):
             self._finish(queued)
             self._deliver(queued, response)
+            trace = queued.request.trace
+            if trace is not None:
+                trace.computed(queued.started, times)
+                trace.answered(now, running=False)
         if outermost:
             self._delivering = False
             if self._scheduler.pending:
@@ -277,11 +283,18 @@ class Dispatcher:
             if not queued.request.is_shadow:
                 self._statistics.responded(queued.arrived, queued.responded, now)
             queued.responded = now
+        is_final = response.final
         self._deliver(queued, response)
+        if is_final and queued.request.trace is not None:
+            _trace_answer(queued, now)
 
     def executed(self, batch: list[QueuedRequest], times: ExecutionTimes | None) -> None:
         """Count a batch that has run."""
-        self._statistics.executed(batch, times, self._clock.now())
+        now = self._clock.now()
+        self._statistics.executed(batch, times, now)
+        for queued in batch:
+            if queued.request.trace is not None and (times is not None or queued.over):
+                queued.request.trace.computed(queued.started, times or ExecutionTimes(0, now - queued.started, 0))
 
     def _unready(self) -> ServingError:
         text = self.problem or "it is being unloaded"
@@ -326,6 +339,7 @@ class Dispatcher:
             self._alarm.set(now)
             reason = internal(f"Failed to process the request(s) for model '{self._name}', message: {error!r}")
             for queued in requests:
+                queued.started = 0  # no instance has it
                 self._fail(queued, reason)
             return
         for queued in requests:
@@ -358,6 +372,8 @@ class Dispatcher:
         names = queued.request.requested_outputs
         if names:
             response.keep(names)
+        if queued.request.trace is not None:
+            queued.request.trace.responded(response)
         try:
             queued.deliver(response)
         except Exception:
@@ -398,3 +414,13 @@ class _Running:
 
     def done(self, times: ExecutionTimes | None) -> None:
         self._dispatcher.executed(self._batch, times)
+
+
+def _trace_answer(queued: QueuedRequest, now: int) -> None:
+    """Record the last response to a traced request. One that comes after its execution was computed until then."""
+    trace = queued.request.trace
+    if trace is None:
+        return
+    if queued.executed:
+        trace.computed(queued.started, ExecutionTimes(0, now - queued.started, 0))
+    trace.answered(now, running=bool(queued.started) and not queued.executed)

@@ -69,6 +69,8 @@ class EnsembleRunner:
         running = EnsembleRequest(self, run, request, size, deliver, steps)
         self.models.hold()
         self.running += 1
+        if request.trace is not None:
+            request.trace.begin(self.name, self.version, request, self.clock.now())
         running.follow(run.start())
         return running
 
@@ -248,11 +250,17 @@ class EnsembleRequest:
         if response.error is not None:
             for call in list(self.open):
                 call.submission.cancel()
+        trace = self._request.trace
+        if trace is not None:
+            trace.responded(response)
+        is_final = response.final
         try:
             self._deliver(response)
         except Exception:
             # The client cannot take it; the rest of the request is handled all the same.
             _log.exception("a response of ensemble '%s' could not be delivered", self._ensemble.name)
+        if trace is not None and is_final:
+            trace.answered(self._ensemble.clock.now(), running=False)
 
 
 class OpenCall:

@@ -19,6 +19,7 @@ from argosy_runtime.http2 import KeepAliveRules
 from argosy_runtime.repository.options import ControlMode, RepositoryOptions
 from argosy_runtime.telemetry.latencies.settings import MetricsSettings
 from argosy_runtime.telemetry.log_settings import LogSettings
+from argosy_runtime.telemetry.tracing.options import TraceOptions
 
 from .clouds import sagemaker_options, vertex_ai_options
 from .ignored_values import wrong_value
@@ -26,6 +27,7 @@ from .openai import openai_options
 from .parser import argument_parser
 from .scheduling import cache_bytes, host_policies, rate_limits
 from .tls import tls_files
+from .tracing import trace_options
 from .values import in_two_groups
 from .without_effect import missing_here, sort_out, without_effect_on_backends
 
@@ -74,6 +76,7 @@ class ServerOptions:
     grpc_restricted: Restrictions
     log: LogSettings
     pinned_bytes: int
+    tracing: TraceOptions
     without_effect: tuple[str, ...]
 
 
@@ -82,6 +85,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     parser = argument_parser(environment)
     values, rest = parser.parse_known_args(arguments)
     without_effect = _without_effect(parser, rest)
+    tracing, not_tracing = trace_options(parser, values)
     http_restricted = _with_control(parser, "api", values.http_restricted_api, values.control_token_file)
     return ServerOptions(
         repository=_repository_options(parser, values, environment),
@@ -119,11 +123,12 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         reuse_grpc_port=values.reuse_grpc_port,
         http_header_forward_pattern=values.http_header_forward_pattern,
         grpc_header_forward_pattern=values.grpc_header_forward_pattern,
-        without_effect=(*without_effect, *without_effect_on_backends(values.backend_config)),
+        without_effect=(*without_effect, *without_effect_on_backends(values.backend_config), *not_tracing),
         http_restricted=http_restricted,
         grpc_restricted=_with_control(parser, "protocol", values.grpc_restricted_protocol, values.control_token_file),
         log=_log_settings(values),
         pinned_bytes=values.pinned_memory_pool_byte_size,
+        tracing=tracing,
     )
 
 

@@ -15,6 +15,7 @@ from .clouds import add_cloud_flags, is_vertex_ai
 from .openai import add_openai_flags
 from .scheduling import add_scheduling_flags
 from .tls import add_tls_flags
+from .tracing import add_trace_flags
 from .values import (
     backend_setting,
     boolean,
@@ -42,6 +43,7 @@ def argument_parser(environment: Mapping[str, str] = _NO_VARIABLES) -> argparse.
     add_grpc_flags(parser, boolean)
     add_scheduling_flags(parser)
     add_tls_flags(parser, boolean)
+    add_trace_flags(parser)
     add = parser.add_argument
     add("--id", default="argosy", help="the server's name in its metadata")
     add("--exit-timeout-secs", type=float, default=30.0, help="how long accepted requests may take at the end")

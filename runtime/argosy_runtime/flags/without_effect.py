@@ -23,12 +23,6 @@ WITHOUT_EFFECT = frozenset(
         "model-namespacing",
         "repoagent-directory",
         "sagemaker-thread-count",
-        "trace-config",
-        "trace-count",
-        "trace-file",
-        "trace-level",
-        "trace-log-frequency",
-        "trace-rate",
         "vertex-ai-thread-count",
     )
 )
@@ -60,9 +54,6 @@ def missing_here(name: str, value: str) -> str:
     """Return the message for a flag that requests what this server does not have; empty where it requests nothing."""
     if name in _SWITCHES and value.lower() not in ("false", "0", "off"):
         return f"this server has no {_SWITCHES[name]}; leave the flag out, or set it to false"
-    setting, _, level = value.rpartition("=") if name == "trace-config" else ("level", "", value)
-    if name in ("trace-config", "trace-level") and setting == "level" and level.upper() != "OFF":
-        return f"this server traces nothing, so the level is OFF and not {level!r}; leave the flag out"
     return ""
 
 

@@ -9,6 +9,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.protocol.model_view import ModelView, view_of
+from argosy_runtime.protocol.trace_settings import Settings
 from argosy_runtime.telemetry.log_settings import Setting
 
 
@@ -84,6 +85,12 @@ class DataPlane(Protocol):
 
     def model_metric(self, family: str) -> Sequence[tuple[Mapping[str, str], float]]:
         """Return labels and values of a family of metrics that models define; none where there is no such family."""
+
+    def trace_settings(self, name: str) -> Settings:
+        """Return the trace settings of a model, or those of all for ""; the names are the trace extension's."""
+
+    def change_trace_settings(self, name: str, changes: Mapping[str, int | None]) -> None:
+        """Change the trace settings of a model, or those of all for ""; see `telemetry.tracing.settings.Changes`."""
 
     def metrics(self) -> AsyncIterator[bytes]:
         """Return all metrics in Prometheus' text format, in pieces; other work of the loop goes on between them."""

@@ -41,6 +41,7 @@ class Admitted:
             return request
         seen = self.template.request(request.id, request.raw)
         seen.origin = request.origin
+        seen.trace = request.trace
         return seen
 
 

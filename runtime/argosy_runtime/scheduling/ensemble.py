@@ -188,6 +188,8 @@ class EnsembleRun:
         request = self._request_from_template(step, scope.values) or self._step_request(step, scope.values)
         request.origin = self._request.origin
         request.queue_trace = self._request.queue_trace
+        if self._request.trace is not None:
+            request.trace = self._request.trace.child()
         progress.calls.append(StepCall(step, scope, request))
 
     def _request_from_template(self, step: Step, values: list[Tensor | None]) -> InferRequest | None:

@@ -41,6 +41,26 @@ CALLS: list[tuple[str, str, list[dict[str, Any]]]] = [
     ("shared memory unknown", "SystemSharedMemoryStatus", [{"name": "x"}]),
     ("cuda shared memory", "CudaSharedMemoryStatus", [{}]),
     ("trace setting", "TraceSetting", [{}]),
+    ("trace setting of a model", "TraceSetting", [{"model_name": "identity"}]),
+    ("trace setting of an unknown model", "TraceSetting", [{"model_name": "nope"}]),
+    *(
+        (f"trace setting {name}", "TraceSetting", [{"settings": {setting: {"value": values}}}])
+        for name, setting, values in (
+            ("off", "trace_level", ["OFF"]),
+            ("on without a file", "trace_level", ["TIMESTAMPS"]),
+            ("off and more", "trace_level", ["OFF", "TENSORS"]),
+            ("unknown level", "trace_level", ["LOUD"]),
+            ("level taken back", "trace_level", []),
+            ("two rates", "trace_rate", ["1", "2"]),
+            ("rate in words", "trace_rate", ["two"]),
+            ("rate too large", "trace_rate", ["99999999999"]),
+            ("count below -1", "trace_count", ["-2"]),
+            ("count too small", "trace_count", ["-99999999999"]),
+            ("two frequencies", "log_frequency", ["1", "2"]),
+            ("file", "trace_file", ["elsewhere"]),
+            ("unknown", "nonsense", ["1"]),
+        )
+    ),
     ("log settings", "LogSettings", [{}]),
     *(
         (f"log settings {name}", "LogSettings", [{"settings": {setting: value}}])

@@ -259,11 +259,19 @@ def test_a_template_of_variables_alone_is_all_in_effect(workspace: Any) -> None:
 
 
 def test_a_pools_flags_reach_its_servers(workspace: Any, tmp_path: Path) -> None:
-    resources = pool_of(workspace, "args: [--log-verbose=1]", ", rateLimit: {}, cache: {size: 1Mi}")
+    resources = pool_of(
+        workspace,
+        "args: [--log-verbose=1]",
+        ", rateLimit: {}, cache: {size: 1Mi}, tracing: {endpoint: http://otel:4318/v1/traces}",
+    )
     server_settings = settings(resources)["default/laptop"]
     assert server_settings.flags == (
         "--rate-limit=execution_count",
         "--cache-config=local,size=1048576",
+        "--trace-config=mode=opentelemetry",
+        "--trace-config=opentelemetry,url=http://otel:4318/v1/traces",
+        "--trace-config=level=TIMESTAMPS",
+        "--trace-config=rate=1000",
         "--log-verbose=1",
     )
     command = Command(tmp_path / "models", "127.0.0.1", Ports(1, 2, 3), settings=server_settings)

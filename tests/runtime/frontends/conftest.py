@@ -19,6 +19,8 @@ from argosy_runtime.frontends.http.wire.listener import HttpListener
 from argosy_runtime.frontends.restrictions import Api, Restriction
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
 from argosy_runtime.telemetry.log_settings import LogSettings, Setting
+from argosy_runtime.telemetry.tracing.options import TraceOptions
+from argosy_runtime.telemetry.tracing.tracer import Tracer
 
 LIMIT = 1 << 20
 MODELS = {
@@ -66,6 +68,7 @@ class FakePlane:
         self.loaded: list[tuple[str, str | None, dict[str, bytes]]] = []
         self.unloaded: list[tuple[str, bool]] = []
         self.log = LogSettings()
+        self.tracer = Tracer(TraceOptions())
 
     def live(self) -> bool:
         return True
@@ -154,6 +157,12 @@ class FakePlane:
 
     def change_log_settings(self, changes: Mapping[str, Setting]) -> None:
         self.log.change(changes)
+
+    def trace_settings(self, name: str) -> dict[str, str | Sequence[str]]:
+        return self.tracer.settings(name)
+
+    def change_trace_settings(self, name: str, changes: Mapping[str, int | None]) -> None:
+        self.tracer.change(name, changes)
 
     async def metrics(self) -> AsyncIterator[bytes]:
         yield b"nv_inference_"

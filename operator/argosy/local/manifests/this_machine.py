@@ -11,6 +11,7 @@ from argosy.api.model.variants import VariantPlacement
 from argosy.api.pool.openai import KEYS_FLAG
 from argosy.api.pool.podtemplate import SERVER
 from argosy.api.pool.serverflags import setting_flags
+from argosy.api.pool.tracing import tracing_flags
 from argosy.api.problems import field_path
 from argosy.api.servingpool import EngineCache, Runtime, RuntimeName, ServingPool
 from argosy.api.values.storage import ModelStorage
@@ -54,7 +55,7 @@ def _settings(pool: ServingPool) -> ServerSettings:
     variables = [variable for _, variable in spec.runtime.pod_template.server_variables()]
     return ServerSettings(
         {variable["name"]: str(variable.get("value") or "") for variable in variables if "valueFrom" not in variable},
-        (*setting_flags(spec.rate_limit, spec.cache), *spec.runtime.args),
+        (*setting_flags(spec.rate_limit, spec.cache), *tracing_flags(spec.tracing), *spec.runtime.args),
     )
 
 

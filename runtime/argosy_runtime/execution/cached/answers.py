@@ -72,7 +72,13 @@ class CachedAnswers:
         response.model_name, response.model_version, response.id = self._name, self._version, request.id
         now = self._clock.now()
         self._statistics.cache_hit(now - arrived, looked_up - arrived, now - looked_up, now)
+        trace = request.trace
+        if trace is not None:
+            trace.begin(self._name, self._version, request, arrived)
+            trace.responded(response)
         (deliver if order is None else order.expect(deliver))(response)
+        if trace is not None:
+            trace.answered(now, running=False)
         return NOT_YET
 
     def keep(self, key: bytes, response: InferResponse, lookup_ns: int) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from time import monotonic_ns
 from typing import Final
 
 from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
@@ -17,6 +18,7 @@ from argosy_runtime.protocol.grpc.response import ResponseEncoder
 from argosy_runtime.protocol.grpc.templates import Decoded, RequestDecoder
 from argosy_runtime.protocol.model_view import ModelView
 from argosy_runtime.tensors import Data
+from argosy_runtime.traces import TRACING
 
 from .rpc.calls import UnaryCall
 from .rpc.metadata import CallHead
@@ -75,13 +77,14 @@ def _no_view() -> ModelView:
 class InferCall(UnaryCall):
     """One ModelInfer."""
 
-    __slots__ = ("_inference", "_options", "_request", "_submission")
+    __slots__ = ("_began", "_inference", "_options", "_request", "_submission")
 
     def __init__(self, stream: Stream, head: CallHead, loop: asyncio.AbstractEventLoop, inference: Inference) -> None:
         super().__init__(stream, head, loop)
         self._inference = inference
         self.compress(inference.compression)
         self._submission: Submission | None = None
+        self._began = monotonic_ns() if TRACING.on else 0
         self._request: InferRequest
         self._options: GrpcOptions
 
@@ -112,6 +115,7 @@ class InferCall(UnaryCall):
     def _submit(self, decoded: Decoded) -> None:
         self._request, self._options = decoded.request, decoded.options
         decoded.request.origin = self.head
+        decoded.request.received = self._began
         try:
             self._submission = self._inference.plane.submit(decoded.request, self._deliver, single=True)
         except DecoupledModelError as decoupled:

@@ -11,6 +11,7 @@ from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import Api
 from argosy_runtime.modelconfig.parameters.traffic import PARAMETER as TRAFFIC
 from argosy_runtime.protocol.grpc.request import canonical_version
+from argosy_runtime.protocol.trace_settings import changes_of_grpc, settings_message
 from argosy_runtime.telemetry.log_settings import KINDS, Setting
 
 from .rpc.unary import Handler
@@ -38,7 +39,7 @@ class Management:
             "RepositoryIndex": (Api.MODEL_INDEX, pb.RepositoryIndexRequest, self._index),
             "RepositoryModelLoad": (Api.MODEL_REPOSITORY, pb.RepositoryModelLoadRequest, self._load),
             "RepositoryModelUnload": (Api.MODEL_REPOSITORY, pb.RepositoryModelUnloadRequest, self._unload),
-            "TraceSetting": (Api.TRACE, pb.TraceSettingRequest, _no_trace_settings),
+            "TraceSetting": (Api.TRACE, pb.TraceSettingRequest, self._trace_settings),
             "LogSettings": (Api.LOGGING, pb.LogSettingsRequest, self._log_settings),
         }
 
@@ -101,6 +102,13 @@ class Management:
         await self._plane.unload(request.model_name, dependents)
         return pb.RepositoryModelUnloadResponse()
 
+    def _trace_settings(self, request: pb.TraceSettingRequest) -> pb.TraceSettingResponse:
+        settings = self._plane.trace_settings(request.model_name)
+        if request.settings:
+            self._plane.change_trace_settings(request.model_name, changes_of_grpc(request.settings))
+            settings = self._plane.trace_settings(request.model_name)
+        return settings_message(settings)
+
     def _log_settings(self, request: pb.LogSettingsRequest) -> pb.LogSettingsResponse:
         if request.settings:
             self._plane.change_log_settings(_changes(request))
@@ -140,10 +148,6 @@ def _cuda_unregister(request: pb.CudaSharedMemoryUnregisterRequest) -> pb.CudaSh
 
 def _no_shared_memory(request: Any) -> NoReturn:
     raise no_shared_memory()
-
-
-def _no_trace_settings(request: pb.TraceSettingRequest) -> NoReturn:
-    raise unsupported("trace settings are not supported over gRPC by this server")
 
 
 def _no_region(kind: str, name: str) -> None:

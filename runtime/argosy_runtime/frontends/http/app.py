@@ -103,8 +103,8 @@ def _routes(inference: InferEndpoint, generating: Generating, about: Management)
         ("/v2/health/ready", _by(Api.HEALTH, _GET, about.ready)),
         ("/v2/models/stats", _by(Api.STATISTICS, _GET, about.statistics)),
         ("/v2/logging", _by(Api.LOGGING, _BOTH, about.logging)),
-        ("/v2/trace/setting", _by(Api.TRACE, _BOTH, about.no_trace)),
-        (f"{_MODEL}/trace/setting", _by(Api.TRACE, _BOTH, about.no_trace)),
+        ("/v2/trace/setting", _by(Api.TRACE, _BOTH, about.trace)),
+        (f"{_MODEL}/trace/setting", _by(Api.TRACE, _BOTH, about.trace)),
         (f"{_REPOSITORY}/index", _by(Api.MODEL_INDEX, _POST, about.index)),
         (f"{_REPOSITORY}/{{repository}}/index", _by(Api.MODEL_INDEX, _POST, about.index)),
     ]

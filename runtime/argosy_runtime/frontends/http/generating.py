@@ -75,6 +75,7 @@ class Generating:
             raise invalid("Unsupported content-encoding, only 'identity' is supported.")
         request = generate.decode(context.body(self._limit), model, version, view, self._limit)
         request.origin = context.head
+        request.received = context.received
         return request
 
 

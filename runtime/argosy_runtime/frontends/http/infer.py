@@ -153,6 +153,7 @@ class _Answer:
 def submit(plane: DataPlane, context: RequestContext, request: InferRequest, deliver: Deliver) -> None:
     """Submit a request whose one response `deliver` sends. An error is sent at once."""
     request.origin = context.head
+    request.received = context.received
     try:
         submission = plane.submit(request, deliver, True)
     except DecoupledModelError as decoupled:

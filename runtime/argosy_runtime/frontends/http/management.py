@@ -13,6 +13,7 @@ from argosy_runtime.modelconfig.parameters.traffic import PARAMETER as TRAFFIC
 from argosy_runtime.protocol.http.request import too_long
 from argosy_runtime.protocol.json import messages as json_messages
 from argosy_runtime.protocol.json.text import dumps, loads, typed, unsigned
+from argosy_runtime.protocol.trace_settings import changes_of_json
 from argosy_runtime.telemetry.log_settings import KINDS, Setting
 
 from .wire.reply import Reply, empty_reply, json_reply, message_reply
@@ -106,9 +107,13 @@ class Management:
         """Refuse to load or unload in a named repository, as Triton does."""
         raise unsupported("'repository_name' specification is not supported")
 
-    async def no_trace(self, context: RequestContext, model: str = "") -> Reply:
-        """Refuse the request: this server does not trace."""
-        raise unsupported("trace settings are not supported over HTTP by this server")
+    async def trace(self, context: RequestContext, model: str = "") -> Reply:
+        """Return the trace settings of a model, or of all; a POST changes them first."""
+        settings = self._plane.trace_settings(model)
+        if context.method == "POST":
+            self._plane.change_trace_settings(model, changes_of_json(self._document(context)))
+            settings = self._plane.trace_settings(model)
+        return json_reply(dumps(settings))
 
     async def logging(self, context: RequestContext) -> Reply:
         """Return the log settings; a POST changes them first."""

@@ -84,7 +84,7 @@ class ControlInputs:
             return self._without_template(step, specs, raw, states)
         template = self._template(request, request.template, specs, states)
         message = template.request(request.id, [*request.raw, *raw, *[state.data for state in states]])
-        message.queue_trace = request.queue_trace
+        message.queue_trace, message.trace = request.queue_trace, request.trace
         return message
 
     def null(self, like: InferRequest, states: list[Tensor]) -> InferRequest:
@@ -144,7 +144,7 @@ class ControlInputs:
             None,
             request.device_outputs,
         )
-        message.queue_trace = request.queue_trace
+        message.queue_trace, message.trace = request.queue_trace, request.trace
         return message
 
 

@@ -101,6 +101,17 @@ SETTINGS: list[tuple[str, dict[str, Any], Callable[[Template], Any], Any]] = [
         "--cache-config=local,size=1048576",
     ),
     (
+        "tracing.endpoint tracing.rate",
+        {"tracing": {"endpoint": "http://otel:4318/v1/traces", "rate": 10}},
+        lambda t: server(t)["args"][-4:],
+        [
+            "--trace-config=mode=opentelemetry",
+            "--trace-config=opentelemetry,url=http://otel:4318/v1/traces",
+            "--trace-config=level=TIMESTAMPS",
+            "--trace-config=rate=10",
+        ],
+    ),
+    (
         "openai.api_keys.secret_name openai.api_keys.key",
         {"openai": {"apiKeys": {"secretName": "s", "key": "hashes"}}},
         lambda t: (server(t)["args"][-1], server(t)["volumeMounts"][-1], volume(t, "openai-api-keys")["secret"]),

@@ -90,6 +90,24 @@ def log_change(name: str, **value: Any) -> pb.LogSettingsRequest:
     return pb.LogSettingsRequest(settings={name: pb.LogSettingsRequest.SettingValue(**value)})
 
 
+def trace_change(name: str, *values: str) -> pb.TraceSettingRequest:
+    return pb.TraceSettingRequest(settings={name: pb.TraceSettingRequest.SettingValue(value=values)})
+
+
+def test_trace_settings_change_and_are_reported(stub: Any) -> None:
+    changed = stub.TraceSetting(trace_change("trace_rate", "7")).settings
+    assert {name: list(value.value) for name, value in changed.items()} == {
+        "trace_level": ["OFF"],
+        "trace_rate": ["7"],
+        "trace_count": ["-1"],
+        "log_frequency": ["0"],
+        "trace_file": [""],
+        "trace_mode": ["triton"],
+    }
+    assert stub.TraceSetting(pb.TraceSettingRequest(model_name="echo")).settings == changed
+    assert list(stub.TraceSetting(trace_change("trace_rate")).settings["trace_rate"].value) == ["1000"]
+
+
 def test_log_settings_change_and_are_reported(stub: Any, running: Running) -> None:
     changed = stub.LogSettings(log_change("log_verbose_level", uint32_param=2))
     assert changed.settings["log_verbose_level"].uint32_param == 2
@@ -122,7 +140,9 @@ F = b"\0\0\0\0"
         ("ModelMetadata", pb.ModelMetadataRequest(name="none"), CODE.NOT_FOUND, "unknown model"),
         ("RepositoryModelLoad", pb.RepositoryModelLoadRequest(model_name="bad"), CODE.INVALID_ARGUMENT, "failed to load 'bad'"),
         ("RepositoryModelLoad", pb.RepositoryModelLoadRequest(repository_name="r"), CODE.UNIMPLEMENTED, "'repository_name' specification"),
-        ("TraceSetting", pb.TraceSettingRequest(), CODE.UNIMPLEMENTED, "trace settings"),
+        ("TraceSetting", trace_change("trace_file", "x"), CODE.UNIMPLEMENTED, "trace file location"),
+        ("TraceSetting", trace_change("trace_rate", "x"), CODE.INVALID_ARGUMENT, "Unable to parse 'trace_rate', got: x"),
+        ("TraceSetting", trace_change("trace_level", "TENSORS"), CODE.INVALID_ARGUMENT, "trace file name is not given"),
         ("LogSettings", log_change("log_file", string_param="x"), CODE.UNIMPLEMENTED, "log file location"),
         ("LogSettings", log_change("log_info", string_param="x"), CODE.INVALID_ARGUMENT, "expect boolean for 'log_info'"),
         ("LogSettings", log_change("log_verbose_level", bool_param=True), CODE.INVALID_ARGUMENT, "expect int32 for 'log_verbose_level'"),

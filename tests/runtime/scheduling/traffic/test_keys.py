@@ -14,6 +14,8 @@ KEYS = [f"user-{number}" for number in range(20_000)]
 class Sent:
     """An origin with these headers and fields."""
 
+    protocol = "HTTP"
+
     def __init__(self, headers: dict[str, str] | None = None, **fields: str) -> None:
         self.headers, self.fields = headers or {}, fields
 

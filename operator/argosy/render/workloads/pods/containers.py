@@ -4,6 +4,7 @@ from typing import Any
 
 from argosy.api.pool.podtemplate import AGENT, SERVER
 from argosy.api.pool.serverflags import setting_flags
+from argosy.api.pool.tracing import tracing_flags
 from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.api.values.storage import file_path
 from argosy.planning.plan import ServerPlan
@@ -46,6 +47,7 @@ def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dic
             *_server_arguments(runtime.name),
             *nvidia.memory_pool_flags(pool, plan, images),
             *setting_flags(pool.spec.rate_limit, pool.spec.cache),
+            *tracing_flags(pool.spec.tracing),
             *volumes.api_key_flags(pool.spec.openai.api_keys),
             *runtime.args,
         ],

@@ -10,6 +10,7 @@ from typing import Any
 from argosy_runtime import messages
 from argosy_runtime.backends.contract import Call, Infer, Responder
 from argosy_runtime.errors import ServingError
+from argosy_runtime.traces import Trace
 
 from . import arguments, context, tensor
 from .errors import TritonModelException
@@ -50,12 +51,12 @@ class PreferredMemory:
 class InferenceTrace:
     """The trace a request belongs to."""
 
-    def __init__(self, trace_context: str | None = None) -> None:
-        self._context = trace_context
+    def __init__(self, trace: Trace | None = None) -> None:
+        self.trace = trace
 
     def get_context(self) -> str | None:
-        """Return the propagated OpenTelemetry context as JSON, None without one."""
-        return self._context
+        """Return the OpenTelemetry context of the model's span as JSON, None without one."""
+        return None if self.trace is None else self.trace.context or None
 
 
 class InferenceRequest:
@@ -199,7 +200,7 @@ class InferenceRequest:
         return self._model_name
 
     def _outgoing(self) -> messages.InferRequest:
-        return messages.InferRequest(
+        outgoing = messages.InferRequest(
             model_name=self._model_name,
             inputs={item.name(): tensor.to_message(item) for item in self._inputs},
             model_version="" if self._model_version < 0 else str(self._model_version),
@@ -211,6 +212,8 @@ class InferenceRequest:
             sequence_end=bool(self._flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_END),
             timeout_us=self._timeout,
         )
+        outgoing.trace = self._trace.trace
+        return outgoing
 
 
 class ReceivedRequest(InferenceRequest):
@@ -267,7 +270,7 @@ class ReceivedRequest(InferenceRequest):
         return json.dumps(self.message.parameters)
 
     def trace(self) -> InferenceTrace:
-        return InferenceTrace()
+        return InferenceTrace(self.message.trace)
 
     def requested_output_names(self) -> set[str]:
         return set(self.outputs)
@@ -291,7 +294,7 @@ class ReceivedRequest(InferenceRequest):
 
     def _outgoing(self) -> messages.InferRequest:
         like = self.message
-        return messages.InferRequest(
+        outgoing = messages.InferRequest(
             model_name=like.model_name,
             inputs={item.name(): tensor.to_message(item) for item in self.inputs()},
             id=like.id,
@@ -302,6 +305,8 @@ class ReceivedRequest(InferenceRequest):
             sequence_end=bool(self.flags() & TRITONSERVER_REQUEST_FLAG_SEQUENCE_END),
             timeout_us=like.timeout_us,
         )
+        outgoing.trace = like.trace
+        return outgoing
 
 
 def _correlation_id(value: Any) -> int | str:

@@ -1,6 +1,7 @@
 """Requests in frames: batches for a model's process, and its own requests to other models.
 
-A request is these numbers: its template (with `NEW`, a text follows that says it), its id as a text, its tensors.
+A request is these numbers: its template (with `NEW`, a text follows that says it), its id as a text, its tensors. With
+`TRACED` it ends with its trace: the id, and the context as a text.
 """
 
 from typing import Final
@@ -8,12 +9,14 @@ from typing import Final
 from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import InferRequest, RequestTemplate
 from argosy_runtime.tensors import Data
+from argosy_runtime.traces import Trace
 
 from .frames import Frame, FrameError, FrameWriter
 from .packing import pack_request, unpack_request
 from .templates import CAPACITY, SentTemplates, check_tensor
 
 NEW: Final = 1 << 32
+TRACED: Final = 1 << 33
 _NUMBER: Final = NEW - 1
 
 
@@ -32,16 +35,21 @@ class RequestWriter:
             raw = [tensor.data for tensor in request.inputs.values()]
         # All that can fail comes first.
         name = request.id.encode("utf-8", "surrogatepass") if request.id else b""
+        trace = request.trace
+        flags = 0 if trace is None else TRACED
         number = self._sent.find(template)
         if number >= 0:
-            frame.numbers.append(number)
+            frame.numbers.append(number | flags)
         else:
             packed = pack_request(template)
-            frame.numbers.append(self._sent.add(template) | NEW)
+            frame.numbers.append(self._sent.add(template) | NEW | flags)
             frame.add_text(packed)
         frame.add_text(name)
         for spec, data in zip(template.inputs, raw, strict=True):
             frame.add_tensor(data, spec.size >= 0)
+        if trace is not None:
+            frame.numbers.append(trace.id)
+            frame.add_text(trace.context.encode())
 
     def _template(self, request: InferRequest) -> RequestTemplate:
         """Return a template for a request that has none: the same for requests alike."""
@@ -74,11 +82,15 @@ class RequestReader:
     def read(self, frame: Frame) -> InferRequest:
         """Return the next request of the frame. Raises FrameError."""
         number = frame.number()
+        is_traced = False
         if number >= NEW:
+            is_traced = number >= TRACED
+            is_new = bool(number & NEW)
             number &= _NUMBER
-            if number >= CAPACITY:
-                raise FrameError(f"template number {number}")
-            self._templates[number] = unpack_request(frame.text())
+            if is_new:
+                if number >= CAPACITY:
+                    raise FrameError(f"template number {number}")
+                self._templates[number] = unpack_request(frame.text())
         template = self._templates.get(number)
         if template is None:
             raise FrameError(f"no template has number {number}")
@@ -88,4 +100,7 @@ class RequestReader:
             data = frame.tensor(spec.size >= 0)
             check_tensor(spec, data)
             raw.append(data)
-        return template.request(name.decode("utf-8", "surrogatepass") if name else "", raw)
+        request = template.request(name.decode("utf-8", "surrogatepass") if name else "", raw)
+        if is_traced:
+            request.trace = Trace(frame.number(), context=frame.text().decode("utf-8", "replace"))
+        return request

@@ -50,6 +50,11 @@ class CallHead:
                 key = name.decode("latin-1")
                 yield key, (_binary(value) if key.endswith(_BINARY) else value).decode("latin-1")
 
+    @property
+    def protocol(self) -> str:
+        """GRPC."""
+        return "GRPC"
+
     def header(self, name: str) -> str | None:
         """Return the first value under a name, which is in lower case, or None; a character a byte."""
         return next((value for key, value in self.metadata() if key == name), None)

@@ -79,6 +79,7 @@ class Generation(Generic[Output]):
         origin = BodyOrigin(self._context.head, body)
         for request in requests:
             request.origin = origin
+            request.received = self._context.received
         try:
             if len(requests) > 1:
                 self._plane.pin(requests)

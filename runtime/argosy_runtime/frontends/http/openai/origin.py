@@ -15,6 +15,11 @@ class BodyOrigin:
         self._head = head
         self._body = body
 
+    @property
+    def protocol(self) -> str:
+        """HTTP."""
+        return "HTTP"
+
     def header(self, name: str) -> str | None:
         """Return a header by its lower-case name."""
         return self._head.header(name)

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from time import monotonic_ns
 from typing import Final, cast
 
 from argosy_runtime.protocol.http.request import MOST_LENGTH, length_out_of_range
 from argosy_runtime.tensors import Data
+from argosy_runtime.traces import TRACING
 
 from .bodies import Body, BodyError, ChunkedBody, SizedBody
 from .head_cache import HeadCache, RoutedHead
@@ -63,6 +65,8 @@ class Connection(asyncio.Protocol):
         self._paused = False
         # Bytes that belong to no request yet.
         self._ahead = b""
+        # When the request whose body is coming began to come, if that is traced.
+        self._received = 0
         # The request whose body is coming.
         self._coming: RoutedHead | None = None
         self._body: Body | None = None
@@ -227,6 +231,8 @@ class Connection(asyncio.Protocol):
 
     def _begin_body(self, routed: RoutedHead, begun: bytes) -> None:
         """Begin a body that is incomplete, or too long to be kept."""
+        if TRACING.on:
+            self._received = monotonic_ns()
         head = routed.head
         if head.length > MOST_LENGTH:
             self._refuse(400, length_out_of_range("Content-Length", str(head.length)))
@@ -291,6 +297,8 @@ class Connection(asyncio.Protocol):
         """Have the handler answer a complete request."""
         self.progress += 1
         context = RequestContext(routed.head, data, begin, size, self._writer, self._ended)
+        if TRACING.on:
+            context.received, self._received = self._received or monotonic_ns(), 0
         self._context = context
         self._writer.more = bool(self._ahead)
         try:

@@ -58,6 +58,11 @@ class Head:
         self.binary_type = ""
         self.written = list(headers.items()) if written is None else written
 
+    @property
+    def protocol(self) -> str:
+        """HTTP."""
+        return "HTTP"
+
     def header(self, name: str) -> str | None:
         """Return a header by its lower-case name."""
         value = self.headers.get(name.encode())

@@ -44,6 +44,7 @@ class RequestContext:
         "head",
         "interrupted",
         "keep_alive",
+        "received",
         "size",
         "started",
         "work",
@@ -58,6 +59,7 @@ class RequestContext:
         self.size = size
         self.started = False
         self.answered = False
+        self.received = 0
         self.keep_alive = True
         self.work: Work | None = None
         self.interrupted: Callable[[int, str], None] | None = None
