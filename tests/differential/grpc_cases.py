@@ -5,7 +5,7 @@ from typing import Any
 
 import grpc
 from google.protobuf import json_format, message_factory
-from tests.differential.cases import grpc_infer, grpc_protocol, grpc_server, grpc_stream
+from tests.differential.cases import grpc_infer, grpc_inputs, grpc_protocol, grpc_server, grpc_stream
 from tests.differential.normalise import values
 from tritonclient.grpc import service_pb2
 
@@ -26,6 +26,7 @@ CASES = [
     *(GrpcCase(*call) for call in grpc_server.CALLS),
     *(GrpcCase(*call) for call in grpc_protocol.CALLS),
     *(GrpcCase(f"infer {name}", "ModelInfer", [request]) for name, request in grpc_infer.REQUESTS.items()),
+    *(GrpcCase(f"inputs {name}", "ModelInfer", [request]) for name, request in grpc_inputs.REQUESTS.items()),
     *(
         GrpcCase(f"stream {name}", "ModelStreamInfer", requests, metadata)
         for name, requests, metadata in grpc_stream.STREAMS

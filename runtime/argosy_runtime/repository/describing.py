@@ -13,7 +13,7 @@ from argosy_runtime.telemetry.exposition import Labels
 from argosy_runtime.telemetry.series import InService, ModelSeries, VersionShare
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
-from .records import ModelRecord, State
+from .records import ModelRecord, State, VersionRecord
 from .serving.routed import ServedVariants
 from .serving.version import ServedVersion
 
@@ -96,12 +96,13 @@ def series(records: Iterable[ModelRecord], now: int) -> list[ModelSeries]:
     """Return the metrics at a time of every version in service, ready or not, and of versions that failed to load."""
     return [
         ModelSeries(
-            _labels(record.name, number, version_record.served),
+            _labels(record.name, number, version_record),
             version_record.served.statistics if version_record.served is not None else ModelStatistics(),
             version_record.failed_loads,
             _in_service(version_record.served) if version_record.served is not None else None,
             _share(record.split, number),
             now,
+            version_record.served is not None or version_record.failed_tags is not None,
         )
         for record in records
         for number, version_record in sorted(record.versions.items())
@@ -129,6 +130,6 @@ def _in_service(served: ServedVersion) -> InService:
     )
 
 
-def _labels(name: str, version: int, served: ServedVersion | None) -> Labels:
-    tags = served.config.metric_tags.items() if served is not None else ()
-    return Labels({"model": name, "version": str(version), **{f"_{key}": value for key, value in tags}})
+def _labels(name: str, version: int, record: VersionRecord) -> Labels:
+    tags = record.served.config.metric_tags if record.served is not None else record.failed_tags or {}
+    return Labels({"model": name, "version": str(version), **{f"_{key}": value for key, value in tags.items()}})

@@ -199,6 +199,9 @@ def _adopt(record: ModelRecord, model: PreparedModel, override: str | None) -> N
 async def _fail(record: ModelRecord, polled: PreparedModel, errors: Mapping[int, ServingError]) -> None:
     """Record a failed load, and remove what it unpacked."""
     record.fail(errors, polled.numbers)
+    for version in errors:
+        if version in polled.versions:
+            record.versions[version].failed_tags = dict(polled.versions[version].config.metric_tags)
     for prepared in polled.configurations:
         await tidy(prepared.config)
 

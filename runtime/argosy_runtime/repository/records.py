@@ -44,7 +44,8 @@ class VersionRecord:
 
     `loads` counts attempts to load it, `closings` versions that have left service and still answer or are being
     released. `why` is the reason while nothing serves. `revision` is what the serving instances were loaded from;
-    an ensemble has none. `without_effect` names settings without effect.
+    an ensemble has none. `failed_tags` are the `metric_tags` of the last configuration that did not load, None where no
+    configuration could be read. `without_effect` names settings without effect.
     """
 
     served: ServedVersion | None = None
@@ -53,6 +54,7 @@ class VersionRecord:
     loads: int = 0
     closings: int = 0
     failed_loads: int = 0
+    failed_tags: Mapping[str, str] | None = None
     without_effect: str = ""
 
     @property

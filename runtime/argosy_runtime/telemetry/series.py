@@ -60,6 +60,7 @@ class ModelSeries:
     """One model version with its labels (`metric_tags` included) and the number of its failed loads, at a time `now`.
 
     `service` is None where it does not serve, `traffic` where the requests without a version are not divided.
+    `has_failures` is False where no configuration could be read: Triton then counts nothing.
     """
 
     labels: Mapping[str, str]
@@ -68,3 +69,4 @@ class ModelSeries:
     service: InService | None = None
     traffic: VersionShare | None = None
     now: int = 0
+    has_failures: bool = True

@@ -39,8 +39,10 @@ _STAGES: Final = (
 
 
 def triton_families(models: list[ModelSeries], settings: MetricsSettings = DEFAULTS) -> list[Family]:
-    """Return Triton's families of all models' statistics."""
-    families = [_success(models), _failure(models), *_counts(models)]
+    """Return Triton's families of all models' statistics. Those that failed to load have counters of failures alone."""
+    failures = _failure([model for model in models if model.has_failures])
+    models = [model for model in models if model.service is not None]
+    families = [_success(models), failures, *_counts(models)]
     if settings.histograms is not False:
         families.append(_first_response(models, of_all=settings.histograms is True))
     if settings.counters:
