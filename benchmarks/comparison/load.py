@@ -20,12 +20,16 @@ _BYTES_PER_ELEMENT = 4
 
 @dataclass(frozen=True)
 class Load:
-    """`concurrency` clients that each send `model` a tensor of `bytes` over `protocol` and wait for its answer."""
+    """`concurrency` clients that each send `model` a tensor of `bytes` over `protocol` and wait for its answer.
+
+    With `shared_memory` the tensors of both are in the system's shared memory.
+    """
 
     model: str
     protocol: str
     concurrency: int
     bytes: int
+    shared_memory: bool = False
 
     def arguments(self) -> list[str]:
         """Return perf_analyzer's arguments for it."""
@@ -40,6 +44,8 @@ class Load:
             "--shape",
             shape,
         ]
+        if self.shared_memory:
+            arguments += ["--shared-memory=system", f"--output-shared-memory-size={self.bytes}"]
         return [*arguments, "--streaming", "--async"] if self.model in STREAMED else arguments
 
 
@@ -55,9 +61,13 @@ def needed(names: Iterable[str]) -> set[str]:
 
 
 def loads(
-    names: Iterable[str], protocols: Iterable[str], concurrencies: Iterable[int], sizes: Iterable[int]
+    names: Iterable[str],
+    protocols: Iterable[str],
+    concurrencies: Iterable[int],
+    sizes: Iterable[int],
+    shared_memory: bool = False,
 ) -> Iterator[Load]:
     """Yield every combination that can be requested."""
     for name, protocol, size, concurrency in product(names, protocols, sizes, concurrencies):
         if name not in STREAMED or protocol == "grpc":
-            yield Load(name, protocol, concurrency, size)
+            yield Load(name, protocol, concurrency, size, shared_memory)

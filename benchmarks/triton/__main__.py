@@ -27,7 +27,8 @@ def main(argv: list[str] | None = None) -> int:
         parser.set_defaults(**QUICK)
         options = parser.parse_args(argv)
     console = Console(width=max(130, Console().width))
-    cells = list(loads(options.models, options.protocols, options.concurrencies, options.sizes))
+    tensors = (options.sizes, options.shared_memory)
+    cells = list(loads(options.models, options.protocols, options.concurrencies, *tensors))
     try:
         with served(options.models, options.python, options.isolation, options.cores) as (ours, theirs):
             results = compare(ours, theirs, cells, options.rounds, options.window, _noted(console))
@@ -60,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--protocols", nargs="+", choices=PROTOCOLS, default=PROTOCOLS)
     add("--concurrencies", nargs="+", type=int, default=CONCURRENCIES, help="clients at once")
     add("--sizes", nargs="+", type=int, default=SIZES, help="bytes of the input tensor")
+    add("--shared-memory", action="store_true", help="the tensors are in the system's shared memory")
     add("--rounds", type=int, default=3, help="measurements of each load on each server")
     add("--window", type=int, default=500, help="ms; a measurement is three windows")
     add(

@@ -30,7 +30,7 @@ def row(cell: Cell) -> Row:
     load = cell.load
     result: dict[str, str | int | float] = {
         "model": load.model,
-        "protocol": load.protocol,
+        "protocol": f"{load.protocol} shm" if load.shared_memory else load.protocol,
         "concurrency": load.concurrency,
         "bytes": load.bytes,
         "ratio": round(cell.ratio, 3),

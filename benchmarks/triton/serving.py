@@ -26,7 +26,8 @@ def served(
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         repository = _repository(Path(folder) / "models", models, isolation)
-        ours = argosy(repository, CACHE, log=Path(folder) / "argosy.log", python=python, cores=cores)
+        flags = (CACHE, "--allow-client-shm=true")
+        ours = argosy(repository, *flags, log=Path(folder) / "argosy.log", python=python, cores=cores)
         stack.callback(ours.stop)
         theirs = triton(repository, CACHE, log=Path(folder) / "triton.log")
         stack.callback(theirs.stop)

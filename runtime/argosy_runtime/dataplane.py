@@ -10,6 +10,7 @@ from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from .backends.contract import ActOnMetric, IsModelReady, LoadModel, Log, ServerCall, UnloadModel
+from .backends.devices import ipc
 from .backends.devices.pinned_pool import PINNED_POOL
 from .errors import DecoupledModelError, ErrorKind, ServingError, invalid, unavailable, unsupported
 from .messages import Deliver, InferRequest, Submission
@@ -27,6 +28,8 @@ from .repository.serving.version import Destination
 from .scheduling.limits.rate_limiter import RateLimiter
 from .scheduling.limits.resources import Resources
 from .scheduling.response_cache.cache import ResponseCache
+from .shared_memory import system
+from .shared_memory.regions import ClientRegions
 from .telemetry.argosy_families import argosy_families, device_families
 from .telemetry.custom import CustomMetrics
 from .telemetry.exposition import Family
@@ -49,6 +52,8 @@ EXTENSIONS = (
     "model_repository(unload_dependents)",
     "schedule_policy",
     "model_configuration",
+    "system_shared_memory",
+    "cuda_shared_memory",
     "binary_tensor_data",
     "parameters",
     "statistics",
@@ -80,8 +85,10 @@ class DataPlane:
         machine: MachineSampling | None = None,
         certificates: Callable[[], Iterable[CertificateState]] = tuple,
         tracing: TraceOptions | None = None,
+        regions: ClientRegions | None = None,
     ) -> None:
         self._options = options
+        self.regions = regions or ClientRegions(system.open_memory, ipc.open_memory)
         self._log_settings = log or LogSettings()
         self._strict_readiness = strict_readiness
         self._machine = machine
@@ -170,6 +177,7 @@ class DataPlane:
         await self.registry.answered(grace)
         await self.registry.close(max(0.0, end - monotonic()))
         await asyncio.to_thread(self.tracer.close, _LAST_TRACES_S)
+        self.regions.close()
 
     def live(self) -> bool:
         return True

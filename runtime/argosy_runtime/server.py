@@ -14,6 +14,7 @@ import uvloop
 
 from argosy_common.idle import IdleWait
 
+from .backends.devices import ipc
 from .backends.devices.pinned_pool import PINNED_POOL
 from .backends.environments.requirements import end_installations
 from .backends.environments.unpacked import remove_unused
@@ -32,6 +33,8 @@ from .frontends.http.wire.listener import HttpListener
 from .frontends.tls.files import TlsFiles
 from .frontends.tls.served import ServedCertificate, follow
 from .repository.options import ControlMode
+from .shared_memory import system
+from .shared_memory.regions import ClientRegions
 from .telemetry.exposition import Family
 from .telemetry.machine.cpu import CpuReader, cpu_families
 from .telemetry.machine.gpu import Gpu, GpuReader, gpu_families
@@ -62,6 +65,7 @@ class Server:
             machine=self._machine,
             certificates=lambda: [certificate.state for certificate in self._certificates],
             tracing=options.tracing,
+            regions=ClientRegions(system.open_memory, ipc.open_memory, allowed=options.client_shm),
         )
         self._listeners: list[_Listener] = []
         self._apis: list[HttpListener] = []

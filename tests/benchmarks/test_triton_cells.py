@@ -37,3 +37,10 @@ def test_a_stream_is_requested_over_grpc_alone() -> None:
 def test_called_models_are_served_too() -> None:
     assert needed(["bls"]) == {"bls", "identity"}
     assert needed(models()) == set(models())
+
+
+def test_tensors_in_shared_memory_have_a_location_for_the_output_too() -> None:
+    (load,) = loads(["identity"], ["http"], [1], [4096], shared_memory=True)
+    assert {"--shared-memory=system", "--output-shared-memory-size=4096"} < set(load.arguments())
+    assert row(Cell(load, ()))["protocol"] == "http shm"
+    assert "--shared-memory=system" not in LOAD.arguments()

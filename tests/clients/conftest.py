@@ -40,7 +40,9 @@ def server(argosy_server: StartServer, tmp_path_factory: pytest.TempPathFactory)
     own = tmp_path_factory.mktemp("clients")
     write_models(own)
     flags = [f"--load-model={name}" for name in LOADED]
-    return argosy_server(MODELS, f"--model-repository={own}", "--model-control-mode=explicit", *flags)
+    return argosy_server(
+        MODELS, f"--model-repository={own}", "--model-control-mode=explicit", "--allow-client-shm=true", *flags
+    )
 
 
 @pytest.fixture(scope="session", params=list(four.MODULES))

@@ -67,3 +67,16 @@ def test_a_decoupled_model_over_the_stream(perf_analyzer: Measure, server: Serve
     where = ["-m", "repeat", "-u", server.grpc, "-i", "grpc", "--streaming", "--async", f"--input-data={data}"]
     (row,) = perf_analyzer([*where, "--concurrency-range=2", *SHORT])
     assert row.throughput > 0
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_tensors_in_shared_memory(perf_analyzer: Measure, server: Server, protocol: str) -> None:
+    before = _failures(server, "identity")
+    address = server.http if protocol == "http" else server.grpc
+    where = ["-m", "identity", "-u", address, "-i", protocol, "--concurrency-range=1:3:2", "--shape=INPUT0:16384"]
+    rows = perf_analyzer([*where, "--shared-memory=system", "--output-shared-memory-size=65536", *SHORT])
+    assert [row.concurrency for row in rows] == [1, 3]
+    assert all(row.throughput > 0 for row in rows)
+    assert _failures(server, "identity") == before
+    with urllib.request.urlopen(f"http://{server.http}/v2/systemsharedmemory/status", timeout=10) as answer:
+        assert json.load(answer) == []

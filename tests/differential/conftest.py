@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cache
 
 import pytest
-from tests.differential.oracle import MODELS, flags
+from tests.differential.oracle import MODELS, OWN_FLAGS, flags
 from tests.peers.fixtures import StartServer, argosy_server, triton_server
 from tests.peers.server import Server
 
@@ -17,7 +17,7 @@ PEERS = [pytest.param("triton", marks=pytest.mark.triton), "argosy"]
 def started(triton_server: StartServer, argosy_server: StartServer) -> Callable[[str], Server]:
     """Return a function that gives the running server of a side, started at the first call for it."""
     starters = {"triton": triton_server, "argosy": argosy_server}
-    return cache(lambda side: starters[side](MODELS, *flags()))
+    return cache(lambda side: starters[side](MODELS, *flags(), *OWN_FLAGS[side]))
 
 
 @pytest.fixture(scope="session", params=PEERS)

@@ -58,20 +58,36 @@ _OF_A_MODEL = [
     "REQUEST_END",
     "REQUEST_START",
 ]
-_EXTENSIONS = [
-    "classification",
-    "sequence",
-    "model_repository",
-    "model_repository(unload_dependents)",
-    "schedule_policy",
-    "model_configuration",
-    "binary_tensor_data",
-    "parameters",
-    "statistics",
-    "trace",
-    "logging",
-]
-_SERVER = {"name": "<server>", "version": "<version>", "extensions": _EXTENSIONS}
+
+
+def _region_steps(*refusals: tuple[int, str], registered: bool = True) -> dict[str, Any]:
+    """Return the answers to a registration, if it comes first, and to requests that are refused over HTTP."""
+    first = [{"status": 200, "type": "<empty>", "body": ""}] if registered else []
+    refused = [{"status": status, "type": "<error>", "body": {"error": text}} for status, text in refusals]
+    return {"steps": [*first, *refused], "pages": ["", ""]}
+
+
+def _invalid_key(key: str) -> str:
+    return f"cannot register shared memory region 'r' - invalid shm key '{key}'"
+
+
+_RESERVED_KEY = (
+    "cannot register shared memory region 'r' with key '/triton_python_backend_shm_region_x' as the key contains the "
+    "reserved prefix 'triton_python_backend_shm_region_'"
+)
+_MISMATCH = (
+    "[request id: <id_unknown>] input byte size mismatch for input 'INPUT0' for model 'add_sub'. Expected 64, got 0"
+)
+_TOO_SMALL = (
+    "shared memory size specified with the request for output 'OUTPUT0' (0 bytes) should be at least 64 bytes to hold "
+    "the results"
+)
+_OVERFLOW = (
+    "Integer overflow detected: byte_size (18446744073709551615) + offset (64) exceeds maximum value "
+    "(18446744073709551615) for region 'r'"
+)
+_KEYS = "later releases refuse keys without a name, and those of the Python backend"
+_LOCATIONS = "later releases count without overflow, and take a place without bytes for one"
 
 
 def _answered(model: str, *outputs: dict[str, Any]) -> list[Any]:
@@ -144,14 +160,6 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
             }
         ],
     ),
-    ("http_server", "get /v2"): Deviation(
-        "an extension is named once it is there: shared memory is not yet",
-        [{"status": 200, "type": "application/json", "body": _SERVER}],
-    ),
-    ("grpc", "server"): Deviation(
-        "an extension is named once it is there: shared memory is not yet",
-        {"code": "OK", "details": "", "messages": [_SERVER]},
-    ),
     ("traces", "an empty change"): Deviation(
         "an empty body changes nothing, as in releases after 2.51",
         {"answers": [{"status": 200, "type": "application/json", "body": _TRACE_SETTINGS}], "files": {}},
@@ -180,6 +188,59 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
         ],
     ),
     **{case: Deviation(reason, answer) for case, (reason, answer) in PROTOCOL.items()},
+    ("shared_memory", "register without a body"): Deviation(
+        "later releases take an empty body for an empty document",
+        _region_steps((400, "Shared memory register request has no 'key' field"), registered=False),
+    ),
+    ("shared_memory", "register an overflow"): Deviation(
+        "the sum is too large before it overflows",
+        _region_steps((400, "failed to register shared memory region 'r': invalid args"), registered=False),
+    ),
+    ("shared_memory", "register a key of slashes"): Deviation(
+        _KEYS, _region_steps((400, _invalid_key("///")), registered=False)
+    ),
+    ("shared_memory", "register an empty key"): Deviation(
+        _KEYS, _region_steps((400, _invalid_key("")), registered=False)
+    ),
+    ("shared_memory", "register a reserved key"): Deviation(
+        _KEYS, _region_steps((400, _RESERVED_KEY), registered=False)
+    ),
+    ("shared_memory", "register nothing over gRPC"): Deviation(
+        _KEYS,
+        {
+            "steps": [
+                {
+                    "code": "INVALID_ARGUMENT",
+                    "details": "cannot register shared memory region '' - invalid shm key ''",
+                    "messages": [],
+                }
+            ],
+            "pages": ["", ""],
+        },
+    ),
+    ("shared_memory", "an empty tensor"): Deviation(
+        _LOCATIONS,
+        {
+            "steps": [
+                {"status": 200, "type": "<empty>", "body": ""},
+                {
+                    "status": 200,
+                    "type": "application/json",
+                    "body": {
+                        "model_name": "every_type",
+                        "model_version": "1",
+                        "outputs": [{"name": "OUT_INT32", "datatype": "INT32", "shape": [0], "data": []}],
+                    },
+                },
+            ],
+            "pages": ["", ""],
+        },
+    ),
+    ("shared_memory", "refused over HTTP: without a size"): Deviation(_LOCATIONS, _region_steps((400, _MISMATCH))),
+    ("shared_memory", "refused over HTTP: an overflow"): Deviation(_LOCATIONS, _region_steps((400, _OVERFLOW))),
+    ("shared_memory", "refused over HTTP: an output without a size"): Deviation(
+        _LOCATIONS, _region_steps((500, _TOO_SMALL))
+    ),
     ("grpc", "stream unknown model, as status"): Deviation(
         "Triton closes a stream with a status only for errors of execution, not for those before it",
         {"code": "NOT_FOUND", "details": "Request for unknown model: 'nope' is not found", "messages": []},

@@ -20,6 +20,10 @@ def models_in(repository: Path) -> list[str]:
     return sorted(folder.name for folder in repository.iterdir() if (folder / "1").is_dir())
 
 
+OWN_FLAGS = {"triton": [], "argosy": ["--allow-client-shm=true"]}
+"""What Triton has without a flag."""
+
+
 def flags() -> list[str]:
     """Return explicit control with every model loaded, so that one server serves every check."""
     forwarded = [f"--{protocol}-header-forward-pattern={FORWARDED}" for protocol in ("http", "grpc")]

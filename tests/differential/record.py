@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from tests.differential import flag_cases, grpc_cases, http_cases, metrics_cases, statistics_cases
+from tests.differential import flag_cases, grpc_cases, http_cases, metrics_cases, shared_memory_cases, statistics_cases
 from tests.differential.oracle import MODELS, flags, record
 from tests.peers.triton import triton
 
@@ -18,6 +18,8 @@ def main() -> None:
                 record(topic, [(case.name, http_cases.answers(server.http, case)) for case in cases])
             grpc = grpc_cases.CASES
             record("grpc", [(case.name, grpc_cases.answer(server.grpc, case)) for case in grpc])
+            shared = [(case.name, shared_memory_cases.answers(server, case)) for case in shared_memory_cases.CASES]
+            record("shared_memory", shared)
             moved = statistics_cases.CASES
             record("statistics", [(case.name, statistics_cases.moved(server.http, case)) for case in moved])
             metrics = [(case.name, metrics_cases.moved(server, case)) for case in metrics_cases.CASES]

@@ -63,6 +63,7 @@ class ServerOptions:
     gpu_metrics: bool
     metrics_interval: float
     max_input_size: int
+    client_shm: bool
     http_timeouts: Timeouts
     drain: IdlePeriod
     exit_timeout: float
@@ -112,6 +113,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         gpu_metrics=values.allow_metrics and values.allow_gpu_metrics,
         metrics_interval=values.metrics_interval_ms / 1000,
         max_input_size=values.http_max_input_size,
+        client_shm=values.allow_client_shm,
         http_timeouts=Timeouts(
             values.http_header_timeout_secs, values.http_body_timeout_secs, values.http_idle_timeout_secs
         ),

@@ -114,6 +114,8 @@ def _add_endpoint_flags(parser: argparse.ArgumentParser, environment: Mapping[st
     add("--http-body-timeout-secs", type=seconds, default=times.body, help="the same between two pieces of a body")
     idle = "the same between two requests of a connection, and for a client that does not read its answer"
     add("--http-idle-timeout-secs", type=seconds, default=times.idle, help=idle)
+    shared = "whether clients may register shared memory, of the system or of a GPU, for inputs and outputs"
+    add("--allow-client-shm", type=boolean, default=False, help=shared)
     for name in ("http", "grpc"):
         chosen = "headers with a match (RE2, in any case) become request parameters"
         add(f"--{name}-header-forward-pattern", type=header_pattern, default="", metavar="PATTERN", help=chosen)

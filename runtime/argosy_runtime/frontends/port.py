@@ -10,6 +10,7 @@ from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.protocol.model_view import ModelView, view_of
 from argosy_runtime.protocol.trace_settings import Settings
+from argosy_runtime.shared_memory.regions import ClientRegions
 from argosy_runtime.telemetry.log_settings import Setting
 
 
@@ -19,6 +20,10 @@ class DataPlane(Protocol):
     A version "" means the one that the model's `version_traffic` or its version policy decides: requests are divided by
     weight, everything else is about the version with the highest weight.
     """
+
+    @property
+    def regions(self) -> ClientRegions:
+        """The shared memory that clients have registered."""
 
     def live(self) -> bool:
         """Return whether the server is live."""

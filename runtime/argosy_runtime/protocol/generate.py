@@ -55,7 +55,10 @@ def decode(
 def _names(outputs: list[Any]) -> tuple[str, ...]:
     if not outputs:
         raise invalid("'outputs' names none; name outputs of the model, or leave it out for all of them")
-    return tuple(dict.fromkeys(typed(name, str, "'outputs' is a list of names") for name in outputs))
+    for name in outputs:
+        if type(name) is not str:
+            raise invalid(f"'outputs' is a list of names, and {name!r} is none")
+    return tuple(dict.fromkeys(outputs))
 
 
 class _Reader:

@@ -36,19 +36,24 @@ class InputBytes:
 
     def tensor(self, name: str, datatype: str, shape: tuple[int, ...], data: Data) -> Tensor:
         """Return a tensor over `data`, whose size is checked; only BYTES are decoded."""
+        count = self.check_size(name, datatype, shape, len(data))
+        if datatype == "BYTES":
+            return Tensor(name, datatype, self._strings(name, shape, count, data))
+        return raw_tensor(name, datatype, shape, data)
+
+    def check_size(self, name: str, datatype: str, shape: tuple[int, ...], size: int) -> int:
+        """Return the number of elements of a tensor. Raises INVALID_ARG unless its data may have `size` bytes."""
         dtype = DTYPES.get(datatype)
         if dtype is None:
             raise invalid(f"invalid datatype for input {name}")
         count = element_count(name, shape)
-        if dtype.hasobject:
-            return Tensor(name, datatype, self._strings(name, shape, count, data))
         expected = count * dtype.itemsize
-        if expected != len(data):
+        if not dtype.hasobject and expected != size:
             raise invalid(
                 f"{self._prefix}input byte size mismatch for input '{name}' for model '{self._model}'. "
-                f"Expected {expected}, got {len(data)}"
+                f"Expected {expected}, got {size}"
             )
-        return raw_tensor(name, datatype, shape, data)
+        return count
 
     def array(self, name: str, datatype: str, shape: tuple[int, ...], data: Data) -> Array:
         """Return the same as an array: a copy only of unaligned bytes, and of BYTES."""

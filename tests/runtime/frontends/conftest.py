@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import uvloop
+from tests.runtime.shared_memory.memories import Memories
 from tritonclient.grpc import model_config_pb2 as mc
 from tritonclient.grpc import service_pb2 as pb
 
@@ -18,6 +19,8 @@ from argosy_runtime.frontends.http import app as http_frontend
 from argosy_runtime.frontends.http.wire.listener import HttpListener
 from argosy_runtime.frontends.restrictions import Api, Restriction
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
+from argosy_runtime.shared_memory import system
+from argosy_runtime.shared_memory.regions import ClientRegions
 from argosy_runtime.telemetry.log_settings import LogSettings, Setting
 from argosy_runtime.telemetry.tracing.options import TraceOptions
 from argosy_runtime.telemetry.tracing.tracer import Tracer
@@ -52,6 +55,11 @@ class _Running:
         pass
 
 
+def client_regions(*, allowed: bool = False) -> ClientRegions:
+    """Return the regions of a server, which takes system memory, and memory of GPU 0."""
+    return ClientRegions(system.open_memory, Memories().open_cuda, allowed=allowed)
+
+
 class FakePlane:
     """Echoes inputs as outputs: IN→OUT, A→OUT_A … `slow` waits for ever, `repeat` answers IN times."""
 
@@ -69,6 +77,7 @@ class FakePlane:
         self.unloaded: list[tuple[str, bool]] = []
         self.log = LogSettings()
         self.tracer = Tracer(TraceOptions())
+        self.regions = client_regions()
 
     def live(self) -> bool:
         return True

@@ -106,7 +106,7 @@ def test_fixed_dimensions_first_then_the_innermost(half: int) -> None:
         ({"parameters": 1}, "Expected JSON object for keyword: 'parameters': attempt to access JSON non-object as object"),
         ({"parameters": {"x": []}}, "Converting keyword: 'parameters': parameter 'x' has invalid type. It should be either 'int', 'bool', or 'string'."),
         ({"outputs": []}, "'outputs' names none; name outputs of the model, or leave it out for all of them"),
-        ({"outputs": ["y", 1]}, "'outputs' is a list of names: attempt to access JSON non-string as string"),
+        ({"outputs": ["y", 1]}, "'outputs' is a list of names, and 1 is none"),
         ({"parameters": {"outputs": ["y"]}}, "Converting keyword: 'parameters': parameter 'outputs' has invalid type. It should be either 'int', 'bool', or 'string'."),
         ({"id": 1}, "Unable to parse 'id': attempt to access JSON non-string as string"),
     ],

@@ -127,9 +127,16 @@ def endless(request: pb.ModelInferRequest) -> None:
     request.raw_input_contents.append(b"")
 
 
-def with_region(request: pb.ModelInferRequest) -> None:
-    item = request.inputs.add(name="T", datatype="FP32", shape=[1])
-    item.parameters["shared_memory_region"].string_param = "r"
+def with_location(explicit: bool = False, **parameters: Any) -> Any:
+    def build(request: pb.ModelInferRequest) -> None:
+        item = request.inputs.add(name="T", datatype="FP32", shape=[1])
+        if explicit:
+            item.contents.fp32_contents.append(1)
+        for name, value in parameters.items():
+            parameter = item.parameters[f"shared_memory_{name}"]
+            setattr(parameter, "int64_param" if isinstance(value, int) else "string_param", value)
+
+    return build
 
 
 def with_output(**parameters: Any) -> Any:
@@ -162,10 +169,16 @@ EXPLICIT = "unexpected explicit tensor data for input tensor 'T' for model 'm'"
         (with_input(raw=True, datatype="FP64"), "[request id: <id_unknown>] input byte size mismatch for input 'T' for model 'm'. Expected 8, got 4"),
         (with_input(fp32_contents=[1], twice=True), "[request id: <id_unknown>] input 'T' already exists in request"),
         (endless, "invalid shape for input 'T': shape [1,0,2199023255552] causes total element count to exceed maximum size of 1099511627776"),
-        (with_region, "shared memory regions are not supported by this server"),
+        (with_location(region=1, byte_size=4), "invalid value type for 'shared_memory_region' parameter for tensor 'T', expected string_param."),
+        (with_location(region="r", byte_size="4"), "invalid value type for 'shared_memory_byte_size' parameter for tensor 'T', expected int64_param."),
+        (with_location(region="r", offset="4", byte_size=4), "invalid value type for 'shared_memory_offset' parameter for tensor 'T', expected int64_param."),
+        (with_location(offset=4), "'shared_memory_offset' can not be specified without 'shared_memory_region' parameter for tensor 'T'"),
+        (with_location(byte_size=4), "'shared_memory_byte_size' can not be specified without 'shared_memory_region' parameter for tensor 'T'"),
+        (with_location(region="r"), "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter for tensor 'T'"),
+        (with_location(explicit=True, region="r", byte_size=4), "unexpected 'content' provided when using shared memory for input tensor 'T' for model 'm'"),
         (with_output(classification="1"), "invalid value type for 'classification' parameter, expected int64_param"),
         (with_output(classification=0), "invalid value for 'classification' parameter, expected >= 0"),
-        (with_output(classification=1, shared_memory_region="r"), "output can't set both 'shared_memory_region' and 'classification'"),
+        (with_output(classification=1, shared_memory_region="r", shared_memory_byte_size=4), "output can't set both 'shared_memory_region' and 'classification'"),
     ],
 )  # fmt: skip
 def test_refusals(build: Any, reported: str) -> None:

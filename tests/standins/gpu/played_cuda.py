@@ -48,6 +48,8 @@ class PlayedDriver:
         self.graphs: dict[int, list[Callable[[], None]]] = {}
         self.launched = 0
         self.allocations = 0
+        self.exported: dict[bytes, int] = {}
+        self.opened: dict[int, int] = {}
         self.faults: list[str] = []
         self._buffers: list[Any] = []
         self._next = 0x5000
@@ -69,6 +71,15 @@ class PlayedDriver:
     def is_live(self, address: int) -> bool:
         """Return whether it is memory of the device."""
         return any(begin <= address < begin + length for begin, length in self.live.items())
+
+    def export(self, content: bytes) -> bytes:
+        """Return the handle of memory with this content, as another process of the machine makes one."""
+        address = self._buffer(len(content))
+        ctypes.memmove(address, content, len(content))
+        self.live[address] = len(content)
+        handle = address.to_bytes(8, "little") + bytes(56)
+        self.exported[handle] = address
+        return handle
 
     def _check_context(self, what: str) -> None:
         if getattr(self._current, "context", None) != CONTEXT:
@@ -183,6 +194,40 @@ class PlayedDriver:
             return INVALID_VALUE
         self.freed[address.value] = size
         ctypes.memset(address.value, 0xDD, size)
+        return SUCCESS
+
+    def cuIpcOpenMemHandle_v2(self, address: Any, handle: Any, flags: ctypes.c_uint) -> int:  # noqa: N802
+        self._check_context("opening a handle")
+        assert ctypes.sizeof(handle) == 64, "a handle is passed by value"
+        assert flags.value == 1
+        begin = self.exported.get(bytes(handle), 0)
+        if not begin:
+            return INVALID_VALUE
+        self.opened[begin] = self.opened.get(begin, 0) + 1
+        address._obj.value = begin
+        return SUCCESS
+
+    def cuIpcCloseMemHandle(self, address: ctypes.c_uint64) -> int:  # noqa: N802
+        self._check_context("closing a handle")
+        self.opened[address.value] -= 1
+        return SUCCESS
+
+    def cuMemGetAddressRange_v2(self, base: Any, size: Any, address: ctypes.c_uint64) -> int:  # noqa: N802
+        self._check_context("looking memory up")
+        assert base is None
+        size._obj.value = self.live[address.value]
+        return SUCCESS
+
+    def cuMemcpyDtoH_v2(self, target: ctypes.c_void_p, source: ctypes.c_uint64, size: ctypes.c_size_t) -> int:  # noqa: N802
+        self._check_context("a copy")
+        self.check_address(source.value, size.value)
+        ctypes.memmove(target.value or 0, source.value, size.value)
+        return SUCCESS
+
+    def cuMemcpyHtoD_v2(self, target: ctypes.c_uint64, source: ctypes.c_void_p, size: ctypes.c_size_t) -> int:  # noqa: N802
+        self._check_context("a copy")
+        self.check_address(target.value, size.value)
+        ctypes.memmove(target.value, source.value or 0, size.value)
         return SUCCESS
 
     def cuMemHostAlloc(self, address: Any, size: ctypes.c_size_t, flags: int) -> int:  # noqa: N802

@@ -51,19 +51,19 @@ class CudaGraph:
         self._stream = stream
         self._executable = ctypes.c_void_p()
         try:
-            _call("cuGraphInstantiateWithFlags", ctypes.byref(self._executable), captured, ctypes.c_uint64(0))
+            call("cuGraphInstantiateWithFlags", ctypes.byref(self._executable), captured, ctypes.c_uint64(0))
         finally:
-            _call("cuGraphDestroy", captured)
+            call("cuGraphDestroy", captured)
 
     def launch(self) -> None:
         """Begin the work on the stream that it was captured on."""
         self._stream.enter()
-        _call("cuGraphLaunch", self._executable, ctypes.c_void_p(self._stream.handle))
+        call("cuGraphLaunch", self._executable, ctypes.c_void_p(self._stream.handle))
 
     def close(self) -> None:
         """Destroy the graph."""
         self._stream.enter()
-        _call("cuGraphExecDestroy", self._executable)
+        call("cuGraphExecDestroy", self._executable)
 
 
 class CudaStream:
@@ -73,18 +73,18 @@ class CudaStream:
         self._device = ctypes.c_int()
         self._context = ctypes.c_void_p()
         self._stream = ctypes.c_void_p()
-        _call("cuInit", 0)
-        _call("cuDeviceGet", ctypes.byref(self._device), device_id)
-        _call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), self._device)
+        call("cuInit", 0)
+        call("cuDeviceGet", ctypes.byref(self._device), device_id)
+        call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), self._device)
         self.enter()
         if priority:
-            _call("cuStreamCreateWithPriority", ctypes.byref(self._stream), _STREAM_NON_BLOCKING, _rank(priority))
+            call("cuStreamCreateWithPriority", ctypes.byref(self._stream), _STREAM_NON_BLOCKING, _rank(priority))
         else:
-            _call("cuStreamCreate", ctypes.byref(self._stream), _STREAM_NON_BLOCKING)
+            call("cuStreamCreate", ctypes.byref(self._stream), _STREAM_NON_BLOCKING)
 
     def enter(self) -> None:
         """Make the device's context this thread's: calls of the driver, and of some frameworks, go to that one."""
-        _call("cuCtxSetCurrent", self._context)
+        call("cuCtxSetCurrent", self._context)
 
     @property
     def handle(self) -> int:
@@ -94,7 +94,7 @@ class CudaStream:
         if not size:
             return
         self.enter()
-        _call("cuMemcpyAsync", ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(size), self._stream)
+        call("cuMemcpyAsync", ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(size), self._stream)
 
     def pinned(self, size: int) -> Array:
         self.enter()
@@ -102,7 +102,7 @@ class CudaStream:
 
     def synchronize(self) -> None:
         self.enter()
-        _call("cuStreamSynchronize", self._stream)
+        call("cuStreamSynchronize", self._stream)
 
     def allocate(self, size: int) -> int:
         """Allocate memory of the device. Return its address, a multiple of 256. Safe from any thread.
@@ -111,13 +111,13 @@ class CudaStream:
         """
         self.enter()
         address = ctypes.c_uint64()
-        _call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(size, 1)))
+        call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(size, 1)))
         return address.value
 
     def free(self, address: int) -> None:
         """Free memory that nothing on the device uses any more. Safe from any thread."""
         self.enter()
-        _call("cuMemFree_v2", ctypes.c_uint64(address))
+        call("cuMemFree_v2", ctypes.c_uint64(address))
 
     def capture(self, work: Callable[[], bool]) -> CudaGraph | None:
         """Capture as a graph what `work` begins on the stream; None where `work` or the capture fails.
@@ -126,7 +126,7 @@ class CudaStream:
         """
         self.enter()
         graph = ctypes.c_void_p()
-        _call("cuStreamBeginCapture_v2", self._stream, _CAPTURE_THREAD_LOCAL)
+        call("cuStreamBeginCapture_v2", self._stream, _CAPTURE_THREAD_LOCAL)
         captured = False
         try:
             captured = work()
@@ -135,29 +135,29 @@ class CudaStream:
             status = _driver().cuStreamEndCapture(self._stream, ctypes.byref(graph))
         if not captured or status or not graph:
             if graph:
-                _call("cuGraphDestroy", graph)
+                call("cuGraphDestroy", graph)
             return None
         return CudaGraph(self, graph)
 
     def close(self) -> None:
         self.enter()
-        _call("cuStreamDestroy_v2", self._stream)
-        _call("cuDevicePrimaryCtxRelease_v2", self._device)
+        call("cuStreamDestroy_v2", self._stream)
+        call("cuDevicePrimaryCtxRelease_v2", self._device)
 
 
 def compute_capability(device_id: int) -> str:
     """Return the compute capability of a GPU, such as 9.0. Raises ServingError."""
     device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
-    _call("cuInit", 0)
-    _call("cuDeviceGet", ctypes.byref(device), device_id)
-    _call("cuDeviceGetAttribute", ctypes.byref(major), _CAPABILITY_MAJOR, device)
-    _call("cuDeviceGetAttribute", ctypes.byref(minor), _CAPABILITY_MINOR, device)
+    call("cuInit", 0)
+    call("cuDeviceGet", ctypes.byref(device), device_id)
+    call("cuDeviceGetAttribute", ctypes.byref(major), _CAPABILITY_MAJOR, device)
+    call("cuDeviceGetAttribute", ctypes.byref(minor), _CAPABILITY_MINOR, device)
     return f"{major.value}.{minor.value}"
 
 
 def _rank(priority: Priority) -> ctypes.c_int:
     least, greatest = ctypes.c_int(), ctypes.c_int()
-    _call("cuCtxGetStreamPriorityRange", ctypes.byref(least), ctypes.byref(greatest))
+    call("cuCtxGetStreamPriorityRange", ctypes.byref(least), ctypes.byref(greatest))
     return greatest if priority == "highest" else least
 
 
@@ -168,7 +168,7 @@ class _Pinned:
         self._context = context
         self._address = ctypes.c_void_p()
         self._size = size
-        _call("cuMemHostAlloc", ctypes.byref(self._address), ctypes.c_size_t(size), _PORTABLE)
+        call("cuMemHostAlloc", ctypes.byref(self._address), ctypes.c_size_t(size), _PORTABLE)
 
     def array(self) -> Array:
         """Return an array over all of it."""
@@ -192,7 +192,8 @@ def _driver() -> Any:
         raise unavailable(f"CUDA cannot be used here: {error}") from error
 
 
-def _call(name: str, *arguments: object) -> None:
+def call(name: str, *arguments: object) -> None:
+    """Call a function of the driver. Raises ServingError with its name and the driver's words where it fails."""
     status = getattr(_driver(), name)(*arguments)
     if status:
         text = ctypes.c_char_p()

@@ -7,10 +7,11 @@ from time import monotonic_ns
 from typing import Final
 
 from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
+from argosy_runtime.frontends import shared_memory
 from argosy_runtime.frontends.forwarding import HeaderForwarding, refusal
 from argosy_runtime.frontends.port import DataPlane, answer_view
 from argosy_runtime.http2 import Stream
-from argosy_runtime.messages import InferRequest, InferResponse, Submission
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.protocol.grpc import request as grpc_request
 from argosy_runtime.protocol.grpc import wire as grpc_wire
 from argosy_runtime.protocol.grpc.request import GrpcOptions
@@ -58,6 +59,13 @@ class Inference:
         if head.forwarded is None:
             head.forwarded = self._forwarding.of(head.metadata())
         return head.forwarded
+
+    def submit(self, decoded: Decoded, deliver: Deliver, single: bool = False) -> Submission:
+        """Submit a request. Raises ServingError."""
+        locations = decoded.options.locations
+        if locations is None:
+            return self.plane.submit(decoded.request, deliver, single)
+        return shared_memory.submit(self.plane, decoded.request, locations, deliver, single)
 
     def encoded(self, response: InferResponse, request: InferRequest, options: GrpcOptions) -> list[Data]:
         """Return a ModelInferResponse. Raises ServingError where it cannot be encoded as requested."""
@@ -117,7 +125,7 @@ class InferCall(UnaryCall):
         decoded.request.origin = self.head
         decoded.request.received = self._began
         try:
-            self._submission = self._inference.plane.submit(decoded.request, self._deliver, single=True)
+            self._submission = self._inference.submit(decoded, self._deliver, single=True)
         except DecoupledModelError as decoupled:
             self.refuse(unsupported(f"{grpc_request.ENDPOINT} {decoupled.message}"))
         except ServingError as error:

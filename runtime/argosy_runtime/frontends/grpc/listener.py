@@ -20,7 +20,8 @@ from .inference import InferCall, Inference
 from .reflection import ReflectionCall
 from .rpc.router import Method, Router
 from .rpc.unary import MethodCall, Tasks
-from .service import Management, shared_memory_methods
+from .service import Management
+from .shared_memory import SharedMemory
 from .stream import StreamCall
 
 PORT_FLAG: Final = "--grpc-port"
@@ -58,7 +59,7 @@ def methods(plane: DataPlane, inference: Inference, tasks: Tasks) -> dict[str, M
         _HEALTH + "List": Method(Api.HEALTH, partial(ListCall, plane=plane)),
         _HEALTH + "Watch": Method(Api.HEALTH, partial(WatchCall, plane=plane)),
     }
-    for name, (api, kind, handler) in (Management(plane).methods() | shared_memory_methods()).items():
+    for name, (api, kind, handler) in (Management(plane).methods() | SharedMemory(plane).methods()).items():
         begin = partial(MethodCall, handler=handler, request_type=kind, tasks=tasks)
         all_methods[_SERVICE + name] = Method(api, begin)
     return all_methods

@@ -1,12 +1,11 @@
 """GRPCInferenceService without inference: each method decodes, calls the data plane, encodes."""
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.errors import invalid, unsupported
-from argosy_runtime.frontends.http.management import no_shared_memory, no_such_region
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import Api
 from argosy_runtime.modelconfig.parameters.traffic import PARAMETER as TRAFFIC
@@ -113,47 +112,6 @@ class Management:
         if request.settings:
             self._plane.change_log_settings(_changes(request))
         return _settings_message(self._plane.log_settings())
-
-
-def shared_memory_methods() -> Methods:
-    """Return the methods of the shared-memory extensions: no region is registered, and none can be."""
-    group = Api.SHARED_MEMORY
-    return {
-        "SystemSharedMemoryStatus": (group, pb.SystemSharedMemoryStatusRequest, _system_status),
-        "CudaSharedMemoryStatus": (group, pb.CudaSharedMemoryStatusRequest, _cuda_status),
-        "SystemSharedMemoryRegister": (group, pb.SystemSharedMemoryRegisterRequest, _no_shared_memory),
-        "CudaSharedMemoryRegister": (group, pb.CudaSharedMemoryRegisterRequest, _no_shared_memory),
-        "SystemSharedMemoryUnregister": (group, pb.SystemSharedMemoryUnregisterRequest, _system_unregister),
-        "CudaSharedMemoryUnregister": (group, pb.CudaSharedMemoryUnregisterRequest, _cuda_unregister),
-    }
-
-
-def _system_status(request: pb.SystemSharedMemoryStatusRequest) -> pb.SystemSharedMemoryStatusResponse:
-    _no_region("system", request.name)
-    return pb.SystemSharedMemoryStatusResponse()
-
-
-def _cuda_status(request: pb.CudaSharedMemoryStatusRequest) -> pb.CudaSharedMemoryStatusResponse:
-    _no_region("cuda", request.name)
-    return pb.CudaSharedMemoryStatusResponse()
-
-
-def _system_unregister(request: pb.SystemSharedMemoryUnregisterRequest) -> pb.SystemSharedMemoryUnregisterResponse:
-    return pb.SystemSharedMemoryUnregisterResponse()
-
-
-def _cuda_unregister(request: pb.CudaSharedMemoryUnregisterRequest) -> pb.CudaSharedMemoryUnregisterResponse:
-    return pb.CudaSharedMemoryUnregisterResponse()
-
-
-def _no_shared_memory(request: Any) -> NoReturn:
-    raise no_shared_memory()
-
-
-def _no_region(kind: str, name: str) -> None:
-    """Raise NOT_FOUND for the name of a region; an empty name means all regions, of which there are none."""
-    if name:
-        raise no_such_region(kind, name)
 
 
 def _one_repository(name: str) -> None:

@@ -119,7 +119,7 @@ class StreamCall(StreamingCall):
         try:
             config = plane.model_config(request.model_name, request.model_version)
             entry = self._add(decoded, not config.model_transaction_policy.decoupled)
-            submission = plane.submit(request, entry.deliver)
+            submission = self._inference.submit(decoded, entry.deliver)
         except ServingError as error:
             self._refuse(entry or self._add(decoded, in_turn=True), error)
             return

@@ -10,12 +10,14 @@ from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import Api, Restrictions
 from argosy_runtime.frontends.sockets import bind
 from argosy_runtime.protocol.http.request import DEFAULT_MAX_INPUT_SIZE
+from argosy_runtime.shared_memory.regions import RegionKind
 
 from .generating import Generating
 from .management import Management
 from .openai.app import OpenAiApp, OpenAiOptions
 from .request_template import InferEndpoint
 from .routing import Routes
+from .shared_memory import SharedMemory
 from .wire.application import Answer, ByCoroutine, Fixed, Handler
 from .wire.heads import Head
 from .wire.listener import HttpListener
@@ -62,7 +64,10 @@ class HttpApp:
         self._openai = None if options.openai is None else OpenAiApp(plane, options.openai)
         self._metrics = MetricsApp(plane) if options.metrics else None
         inference = InferEndpoint(plane, limit, options.header_forward_pattern)
-        self._routes = Routes(_routes(inference, Generating(plane, limit), Management(plane, limit)))
+        self._routes = Routes(
+            _routes(inference, Generating(plane, limit), Management(plane, limit))
+            + _shared_memory_routes(SharedMemory(plane, limit))
+        )
 
     def handler(self, head: Head) -> Handler:
         if self._openai is not None and self._openai.owns(head.path):
@@ -113,15 +118,6 @@ def _routes(inference: InferEndpoint, generating: Generating, about: Management)
         named = _by(Api.MODEL_REPOSITORY, _POST, about.named_repository)
         routes.append((f"{_REPOSITORY}/{path}", _by(Api.MODEL_REPOSITORY, _POST, handler)))
         routes.append((f"{_REPOSITORY}/{{repository}}/{path}", named))
-    for kind in ("system", "cuda"):
-        for action, methods, answer in (
-            ("status", _GET, about.shared_memory_status),
-            ("register", _POST, about.no_shared_memory),
-            ("unregister", _POST, about.shared_memory_unregister),
-        ):
-            endpoint = _by(Api.SHARED_MEMORY, methods, partial(answer, kind=kind))
-            routes.append((f"/v2/{kind}sharedmemory/{action}", endpoint))
-            routes.append((f"/v2/{kind}sharedmemory/region/{{region}}/{action}", endpoint))
     for action, endpoint in (
         ("", _by(Api.METADATA, _GET, about.model_metadata)),
         ("/ready", _by(Api.HEALTH, _GET, about.model_ready)),
@@ -133,6 +129,20 @@ def _routes(inference: InferEndpoint, generating: Generating, about: Management)
     ):
         routes.append((f"{_MODEL}{action}", endpoint))
         routes.append((f"{_VERSION}{action}", endpoint))
+    return routes
+
+
+def _shared_memory_routes(regions: SharedMemory) -> list[tuple[str, _Endpoint]]:
+    routes: list[tuple[str, _Endpoint]] = []
+    for kind, register in ((RegionKind.SYSTEM, regions.register_system), (RegionKind.CUDA, regions.register_cuda)):
+        for action, methods, answer in (
+            ("status", _GET, partial(regions.status, kind=kind)),
+            ("register", _POST, register),
+            ("unregister", _POST, partial(regions.unregister, kind=kind)),
+        ):
+            endpoint = _by(Api.SHARED_MEMORY, methods, answer)
+            routes.append((f"/v2/{kind}sharedmemory/{action}", endpoint))
+            routes.append((f"/v2/{kind}sharedmemory/region/{{region}}/{action}", endpoint))
     return routes
 
 

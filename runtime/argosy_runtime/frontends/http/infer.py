@@ -4,6 +4,7 @@ It works by callbacks; only a large compressed body has a task.
 """
 
 from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
+from argosy_runtime.frontends import shared_memory
 from argosy_runtime.frontends.forwarding import refusal
 from argosy_runtime.frontends.inflating import OFFLOAD_BYTES, in_thread
 from argosy_runtime.frontends.port import DataPlane, answer_view, lazy_view
@@ -11,6 +12,7 @@ from argosy_runtime.messages import Deliver, InferRequest, InferResponse
 from argosy_runtime.protocol.http import request as http_request
 from argosy_runtime.protocol.http import response as http_response
 from argosy_runtime.protocol.http.response import OutputEncoding
+from argosy_runtime.shared_memory.locations import TensorLocations
 from argosy_runtime.tensors import Data
 
 from . import compression
@@ -99,7 +101,7 @@ class InferHandler:
             context.reply(error_reply(invalid(self._refusal)))
             return
         request.parameters.update(self._forwarded)
-        submit(self._plane, context, request, _Answer(self, context, encoding).deliver)
+        submit(self._plane, context, request, _Answer(self, context, encoding).deliver, encoding.locations)
 
     def answer(self, context: RequestContext, response: InferResponse, encoding: OutputEncoding) -> None:
         """Send the response of a model."""
@@ -150,12 +152,21 @@ class _Answer:
         self._infer.answer(self._context, response, self._encoding)
 
 
-def submit(plane: DataPlane, context: RequestContext, request: InferRequest, deliver: Deliver) -> None:
+def submit(
+    plane: DataPlane,
+    context: RequestContext,
+    request: InferRequest,
+    deliver: Deliver,
+    locations: TensorLocations | None = None,
+) -> None:
     """Submit a request whose one response `deliver` sends. An error is sent at once."""
     request.origin = context.head
     request.received = context.received
     try:
-        submission = plane.submit(request, deliver, True)
+        if locations is None:
+            submission = plane.submit(request, deliver, True)
+        else:
+            submission = shared_memory.submit(plane, request, locations, deliver, True)
     except DecoupledModelError as decoupled:
         context.reply(error_reply(unsupported(f"{http_request.ENDPOINT} {decoupled.message}")))
     except ServingError as error:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from tritonclient.grpc import service_pb2 as pb
 
-from argosy_runtime.errors import ServingError, internal, invalid, not_found, unsupported
+from argosy_runtime.errors import internal, invalid, unsupported
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.modelconfig import to_json
 from argosy_runtime.modelconfig.parameters.traffic import PARAMETER as TRAFFIC
@@ -124,36 +124,17 @@ class Management:
             self._plane.change_log_settings(changes)
         return json_reply(dumps(self._plane.log_settings()))
 
-    async def shared_memory_status(self, context: RequestContext, region: str = "", *, kind: str) -> Reply:
-        """Return an empty list, because no region can be registered. Raises NOT_FOUND for a named one."""
-        if region:
-            raise no_such_region(kind, region)
-        return json_reply(dumps([]))
-
-    async def shared_memory_unregister(self, context: RequestContext, region: str = "", *, kind: str) -> Reply:
-        """Return success, as Triton does where nothing is registered."""
-        return empty_json_reply()
-
-    async def no_shared_memory(self, context: RequestContext, region: str = "", *, kind: str) -> Reply:
-        """Refuse the request: this server reads tensors from messages only."""
-        raise no_shared_memory()
-
     def _document(self, context: RequestContext) -> dict[str, Any]:
-        body = context.body(self._limit)
-        if len(body) > self._limit:
-            raise invalid(too_long(len(body), self._limit))
-        document = loads(body) if body else {}
-        return document if type(document) is dict else {}
+        return body_document(context, self._limit)
 
 
-def no_shared_memory() -> ServingError:
-    """Return the error of every request that registers shared memory."""
-    return unsupported("shared memory regions are not supported by this server")
-
-
-def no_such_region(kind: str, name: str) -> ServingError:
-    """Return the error of an unknown region; `kind` is system or cuda."""
-    return not_found(f"Unable to find {kind} shared memory region: '{name}'")
+def body_document(context: RequestContext, limit: int) -> dict[str, Any]:
+    """Return the JSON object of a body of at most `limit` bytes; an empty one for an empty body or other JSON."""
+    body = context.body(limit)
+    if len(body) > limit:
+        raise invalid(too_long(len(body), limit))
+    document = loads(body) if body else {}
+    return document if type(document) is dict else {}
 
 
 def empty_json_reply() -> Reply:

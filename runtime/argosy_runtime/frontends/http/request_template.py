@@ -96,7 +96,8 @@ class TemplateHandler:
             self._ordinary.begin(context)
             return
         request = template.request.request(request_id, template.cut(data, split))
-        submit(self._plane, context, request, _TemplateAnswer(self._ordinary, template, context).deliver)
+        deliver = _TemplateAnswer(self._ordinary, template, context).deliver
+        submit(self._plane, context, request, deliver, template.encoding.locations)
 
     def _add_template(
         self, context: RequestContext, key: bytes, text: bytes, request_id: str

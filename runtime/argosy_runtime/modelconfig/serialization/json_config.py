@@ -83,25 +83,30 @@ def parse_json(text: str) -> ModelConfig:
         value = json.loads(text, object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ConfigError(f"failed to parse model configuration JSON: {reason}") from None
+        raise ConfigError(_printable(f"failed to parse model configuration JSON: {reason}")) from None
     prepared = _prepare_message(value, ModelConfig.DESCRIPTOR, "")
     try:
         return json_format.ParseDict(prepared, ModelConfig())
     except (json_format.ParseError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f"failed to parse model configuration JSON: {error}") from None
+        raise ConfigError(_printable(f"failed to parse model configuration JSON: {error}")) from None
 
 
 def _without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     seen: dict[str, Json] = {}
     for key, value in pairs:
         if key in seen:
-            raise ConfigError(f"field '{key}' is given more than once")
+            raise ConfigError(_printable(f"field '{key}' is given more than once"))
         seen[key] = value
     return seen
 
 
 def _fail(path: str, message: str) -> ConfigError:
-    return ConfigError(f"failed to parse model configuration JSON: {path or 'the document'}: {message}")
+    return ConfigError(_printable(f"failed to parse model configuration JSON: {path or 'the document'}: {message}"))
+
+
+def _printable(message: str) -> str:
+    """Return a message with halves of surrogate pairs, which JSON may name, as escapes."""
+    return message.encode("utf-8", "backslashreplace").decode()
 
 
 def _prepare_message(value: Json, message: Descriptor, path: str) -> dict[str, Json]:
@@ -110,7 +115,10 @@ def _prepare_message(value: Json, message: Descriptor, path: str) -> dict[str, J
         raise _fail(path, f"expected an object, got {_kind(value)}")
     prepared: dict[str, Json] = {}
     for key, item in value.items():
-        field = message.fields_by_name.get(key) or message.fields_by_camelcase_name.get(key)
+        # Protobuf cannot look up a key that is no UTF-8.
+        field = (
+            (message.fields_by_name.get(key) or message.fields_by_camelcase_name.get(key)) if key.isascii() else None
+        )
         where = f"{path}.{key}" if path else key
         if field is None:
             raise _fail(where, f'no field named "{key}" in {message.name}.{hint(key, field_names(message))}')

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 from tritonclient.grpc import service_pb2 as pb
 
-from argosy_runtime.errors import invalid, unsupported
+from argosy_runtime.errors import invalid
 from argosy_runtime.messages import Array, InferRequest, Tensor
 from argosy_runtime.modelconfig.versions import number_of
-from argosy_runtime.protocol.http.request import NO_SHARED_MEMORY
 from argosy_runtime.protocol.tensors import DTYPES, InputBytes, element_count
+from argosy_runtime.shared_memory.checks import MAX_NUMBER
+from argosy_runtime.shared_memory.locations import TensorLocation, TensorLocations
+from argosy_runtime.tensors import raw_tensor
 
 from . import parameters as grpc_parameters
 
@@ -20,10 +22,14 @@ ENDPOINT = "ModelInfer RPC"
 
 @dataclass(slots=True)
 class GrpcOptions:
-    """The options of a response: `classes` maps an output to the number of requested classes."""
+    """The options of a response: `classes` maps an output to the number of requested classes.
+
+    `locations` is None where no tensor of the request lies in shared memory.
+    """
 
     wants_empty_final: bool = False
     classes: dict[str, int] = field(default_factory=dict)
+    locations: TensorLocations | None = None
 
 
 # The datatypes that each field of InferTensorContents may hold, its own type first.
@@ -40,7 +46,10 @@ _CONTENTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def decode(message: pb.ModelInferRequest) -> tuple[InferRequest, GrpcOptions]:
-    """Decode a request. Arrays of raw contents are read-only views of the message's bytes."""
+    """Decode a request. Arrays of raw contents are read-only views of the message's bytes.
+
+    Inputs in shared memory are empty, and to be read by their locations.
+    """
     request = InferRequest(message.model_name, {}, message.model_version, message.id)
     options = GrpcOptions()
     if message.parameters:
@@ -52,7 +61,16 @@ def decode(message: pb.ModelInferRequest) -> tuple[InferRequest, GrpcOptions]:
         name, datatype, shape = item.name, item.datatype, tuple(item.shape)
         if name in request.inputs:
             raise invalid(f"{request.log_prefix}input '{name}' already exists in request")
-        _refuse_shared_memory(item)
+        location = _location(item) if item.parameters else None
+        if location is not None:
+            if item.HasField("contents"):
+                raise invalid(
+                    f"unexpected 'content' provided when using shared memory for input tensor '{name}' for model "
+                    f"'{request.model_name}'"
+                )
+            _locations(options).inputs[name] = location
+            request.inputs[name] = raw_tensor(name, datatype, shape, b"")
+            continue
         if item.HasField("contents"):
             array = _contents(item, request.model_name, shape, len(raw) > 0, read)
         elif taken < len(raw):
@@ -91,9 +109,36 @@ def _contents(item: Any, model: str, shape: tuple[int, ...], has_raw: bool, read
     return wide.astype(dtype, copy=False).reshape(shape)
 
 
-def _refuse_shared_memory(item: Any) -> None:
-    if item.parameters and "shared_memory_region" in item.parameters:
-        raise unsupported(NO_SHARED_MEMORY)
+_REGION, _OFFSET, _BYTE_SIZE = "shared_memory_region", "shared_memory_offset", "shared_memory_byte_size"
+
+
+def _location(tensor: Any) -> TensorLocation | None:
+    """Return where an input or output lies, None where it is not in shared memory. Raises INVALID_ARG."""
+    parameters = tensor.parameters
+    if _REGION not in parameters:
+        for name in (_OFFSET, _BYTE_SIZE):
+            if name in parameters:
+                raise invalid(f"'{name}' can not be specified without '{_REGION}' parameter for tensor '{tensor.name}'")
+        return None
+    region = _typed_parameter(tensor, _REGION, "string_param")
+    offset = _typed_parameter(tensor, _OFFSET, "int64_param") if _OFFSET in parameters else 0
+    if _BYTE_SIZE not in parameters:
+        raise invalid(f"'{_BYTE_SIZE}' must be specified along with '{_REGION}' parameter for tensor '{tensor.name}'")
+    size = _typed_parameter(tensor, _BYTE_SIZE, "int64_param")
+    # Of a negative number the same 64 bits.
+    return TensorLocation(region, offset & MAX_NUMBER, size & MAX_NUMBER)
+
+
+def _typed_parameter(tensor: Any, name: str, kind: str) -> Any:
+    if tensor.parameters[name].WhichOneof("parameter_choice") != kind:
+        raise invalid(f"invalid value type for '{name}' parameter for tensor '{tensor.name}', expected {kind}.")
+    return getattr(tensor.parameters[name], kind)
+
+
+def _locations(options: GrpcOptions) -> TensorLocations:
+    if options.locations is None:
+        options.locations = TensorLocations()
+    return options.locations
 
 
 def _read_outputs(message: pb.ModelInferRequest, request: InferRequest, options: GrpcOptions) -> None:
@@ -104,11 +149,14 @@ def _read_outputs(message: pb.ModelInferRequest, request: InferRequest, options:
         names[output.name] = None
         if not output.parameters:
             continue
-        if "shared_memory_region" in output.parameters and "classification" in output.parameters:
-            raise invalid("output can't set both 'shared_memory_region' and 'classification'")
-        _refuse_shared_memory(output)
+        location = _location(output)
         if "classification" in output.parameters:
-            options.classes[output.name] = _class_count(output.parameters["classification"])
+            count = _class_count(output.parameters["classification"])
+            if location is not None:
+                raise invalid("output can't set both 'shared_memory_region' and 'classification'")
+            options.classes[output.name] = count
+        elif location is not None:
+            _locations(options).outputs[output.name] = location
     request.requested_outputs = tuple(names)
 
 

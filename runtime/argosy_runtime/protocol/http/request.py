@@ -4,14 +4,15 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from argosy_runtime.errors import internal, invalid, unsupported
+from argosy_runtime.errors import internal, invalid
 from argosy_runtime.messages import InferRequest, Tensor
 from argosy_runtime.protocol.json import data as json_data
 from argosy_runtime.protocol.json import parameters as json_parameters
 from argosy_runtime.protocol.json.text import loads, member, missing, typed, unsigned, wrong_type
 from argosy_runtime.protocol.model_view import ModelView
 from argosy_runtime.protocol.tensors import DTYPES, InputBytes
-from argosy_runtime.tensors import Data
+from argosy_runtime.shared_memory.locations import TensorLocation, TensorLocations
+from argosy_runtime.tensors import Data, raw_tensor
 
 from .response import OutputEncoding
 
@@ -19,7 +20,6 @@ HEADER_LENGTH = "Inference-Header-Content-Length"
 DEFAULT_MAX_INPUT_SIZE = 1 << 26
 ENDPOINT = "HTTP end point"
 """The name of this endpoint in messages."""
-NO_SHARED_MEMORY = "shared memory regions are not supported by this server"
 MOST_LENGTH = 2**31 - 1
 """The most bytes of a body, and of the JSON in it, that a header may declare."""
 _LENGTH = re.compile(r"[+-]?[0-9]+")
@@ -64,8 +64,8 @@ def decode(
 ) -> tuple[InferRequest, OutputEncoding]:
     """Decode a body whose first `header_length` (> 0) bytes are JSON and the rest binary inputs in order.
 
-    Binary inputs are views of `body`, not decoded yet. `id`, `parameters` and `outputs` may be null, which is the
-    same as missing.
+    Binary inputs are views of `body`, not decoded yet; inputs in shared memory are empty, and to be read by their
+    locations. `id`, `parameters` and `outputs` may be null, which is the same as missing.
     """
     if header_length > limit:
         raise invalid(too_long(header_length, limit))
@@ -78,8 +78,9 @@ def decode(
         request.id = typed(document["id"], str, "Unable to parse 'id'")
     parameters = document.get("parameters")
     binary_default = parameters is not None and json_parameters.apply(parameters, request)
-    _Inputs(request, memoryview(body)[header_length:], limit).read(document)
-    return request, _read_outputs(document, request, binary_default)
+    inputs = _Inputs(request, memoryview(body)[header_length:], limit)
+    inputs.read(document)
+    return request, _read_outputs(document, request, binary_default, inputs.locations)
 
 
 def decode_raw(
@@ -142,9 +143,10 @@ def _raw_shape(
 class _Inputs:
     """Reads `inputs` one by one, and takes the binary ones from the bytes behind the JSON in their order."""
 
-    __slots__ = ("_binary", "_limit", "_offset", "_read", "_request")
+    __slots__ = ("_binary", "_limit", "_offset", "_read", "_request", "locations")
 
     def __init__(self, request: InferRequest, binary: memoryview, limit: int) -> None:
+        self.locations: TensorLocations | None = None
         self._request = request
         self._binary = binary
         self._offset = 0
@@ -170,7 +172,9 @@ class _Inputs:
             data = self._take(name, parameters["binary_data_size"])
             return self._read.tensor(name, datatype, shape, data)
         if "shared_memory_region" in parameters:
-            raise unsupported(NO_SHARED_MEMORY)
+            self.locations = self.locations or TensorLocations()
+            self.locations.inputs[name] = _location(parameters)
+            return raw_tensor(name, datatype, shape, b"")
         data = typed(item["data"], list, "Unable to parse 'data'")
         return Tensor(name, datatype, json_data.read(data, name, datatype, shape, self._read, self._limit))
 
@@ -218,9 +222,19 @@ def _shape(dims: list[Any]) -> tuple[int, ...]:
     return tuple(dims)
 
 
-def _read_outputs(document: dict[str, Any], request: InferRequest, binary_default: bool) -> OutputEncoding:
+def _location(parameters: dict[str, Any]) -> TensorLocation:
+    return TensorLocation(
+        typed(parameters["shared_memory_region"], str, "Unable to parse 'shared_memory_region'"),
+        unsigned(parameters.get("shared_memory_offset", 0), "Unable to parse 'shared_memory_offset'"),
+        unsigned(parameters.get("shared_memory_byte_size", 0), "Unable to parse 'shared_memory_byte_size'"),
+    )
+
+
+def _read_outputs(
+    document: dict[str, Any], request: InferRequest, binary_default: bool, locations: TensorLocations | None
+) -> OutputEncoding:
     if document.get("outputs") is None:
-        return OutputEncoding(binary_default)
+        return OutputEncoding(binary_default, locations=locations)
     names: dict[str, None] = {}
     binary: list[str] = []
     classes: dict[str, int] = {}
@@ -235,17 +249,19 @@ def _read_outputs(document: dict[str, Any], request: InferRequest, binary_defaul
             count = unsigned(parameters["classification"], "Unable to set 'classification'")
             if count:
                 classes[name] = count
-        if "binary_data" in parameters and typed(parameters["binary_data"], bool, "Unable to parse 'binary_data'"):
+        if "shared_memory_region" in parameters:
+            locations = locations or TensorLocations()
+            locations.outputs[name] = _location(parameters)
+        elif "binary_data" in parameters and typed(parameters["binary_data"], bool, "Unable to parse 'binary_data'"):
             binary.append(name)
     request.requested_outputs = tuple(names)
-    return OutputEncoding(binary_default, frozenset(names), frozenset(binary), classes)
+    return OutputEncoding(binary_default, frozenset(names), frozenset(binary), classes, locations)
 
 
 def _output_name(item: Any, parameters: dict[str, Any]) -> str:
     if "shared_memory_region" in parameters:
         if "classification" in parameters:
             raise invalid("Output can't set both 'shared_memory_region' and 'classification'")
-        if parameters.get("binary_data") is True:
+        if typed(parameters.get("binary_data", False), bool, "Unable to set 'binary_data'"):
             raise invalid("Output can't set both 'shared_memory_region' and 'binary_data'")
-        raise unsupported(NO_SHARED_MEMORY)
     return str(member(item, "name", str, "Unable to parse 'name'"))

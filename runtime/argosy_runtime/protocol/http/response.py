@@ -10,6 +10,7 @@ from argosy_runtime.protocol.classification import classify
 from argosy_runtime.protocol.json import data as json_data
 from argosy_runtime.protocol.json.text import dumps
 from argosy_runtime.protocol.model_view import ModelView
+from argosy_runtime.shared_memory.locations import TensorLocations
 from argosy_runtime.tensors import Data
 
 JSON_TYPE = "application/json"
@@ -21,13 +22,19 @@ class OutputEncoding:
     """The outputs to send as binary, and those to send as their `k` best classes.
 
     `binary_default` is for outputs the request does not list; a listed one is binary where it is in `binary`.
-    `classes` maps an output to the number of requested classes.
+    `classes` maps an output to the number of requested classes. `locations` is None where no tensor of the request
+    lies in shared memory; an output that does has no data in the response.
     """
 
     binary_default: bool = False
     listed: frozenset[str] = frozenset()
     binary: frozenset[str] = frozenset()
     classes: dict[str, int] = field(default_factory=dict)
+    locations: TensorLocations | None = None
+
+    def is_placed(self, output: str) -> bool:
+        """Return whether this output's data goes to shared memory."""
+        return self.locations is not None and output in self.locations.outputs
 
     def is_binary(self, output: str) -> bool:
         """Return whether this output's data follows the JSON instead of being part of it."""
@@ -73,7 +80,7 @@ def encode(response: InferResponse, encoding: OutputEncoding, model: Callable[[]
             output["parameters"] = {"binary_data_size": len(data)}
             if data:
                 chunks.append(data)
-        else:
+        elif not encoding.is_placed(tensor.name):
             output["data"], all_finite = json_data.write(shown)
             finite = finite and all_finite
         outputs.append(output)

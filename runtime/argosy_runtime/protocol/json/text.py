@@ -65,11 +65,16 @@ def doubled_keys(text: bytes | memoryview, document: dict[str, Any]) -> frozense
 
 def _loads_with_nan(raw: bytes) -> Any:
     try:
-        return json.loads(raw)
+        document = json.loads(raw)
+        # Halves of surrogate pairs, which the faster parser refuses, too.
+        json.dumps(document, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise _malformed(error.msg, error.pos) from None
+    except UnicodeEncodeError:
+        raise _malformed("UTF-8", 0) from None
     except (RecursionError, UnicodeDecodeError):
         raise _malformed("Invalid value.", 0) from None
+    return document
 
 
 def _malformed(message: str, position: int) -> ServingError:

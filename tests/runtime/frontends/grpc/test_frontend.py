@@ -15,7 +15,7 @@ import pytest
 import tritonclient.grpc as triton
 import tritonclient.grpc.aio as triton_aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from tests.runtime.frontends.conftest import Running
+from tests.runtime.frontends.conftest import Running, client_regions
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc import service_pb2_grpc
 from tritonclient.utils import InferenceServerException
@@ -116,7 +116,8 @@ def test_log_settings_change_and_are_reported(stub: Any, running: Running) -> No
     assert stub.LogSettings(log_change("no such setting")).settings == changed.settings
 
 
-def test_no_region_is_registered_and_all_can_be_unregistered(stub: Any) -> None:
+def test_no_region_is_registered_and_all_can_be_unregistered(stub: Any, running: Running) -> None:
+    running.plane.regions = client_regions(allowed=True)
     assert not stub.SystemSharedMemoryStatus(pb.SystemSharedMemoryStatusRequest()).regions
     assert not stub.CudaSharedMemoryStatus(pb.CudaSharedMemoryStatusRequest()).regions
     stub.SystemSharedMemoryUnregister(pb.SystemSharedMemoryUnregisterRequest())
@@ -148,7 +149,7 @@ F = b"\0\0\0\0"
         ("LogSettings", log_change("log_verbose_level", bool_param=True), CODE.INVALID_ARGUMENT, "expect int32 for 'log_verbose_level'"),
         ("LogSettings", log_change("log_format", string_param="x"), CODE.INVALID_ARGUMENT, "invalid argument for log_format, got: x"),
         ("SystemSharedMemoryStatus", pb.SystemSharedMemoryStatusRequest(name="r"), CODE.NOT_FOUND, "Unable to find system shared memory region: 'r'"),
-        ("CudaSharedMemoryRegister", pb.CudaSharedMemoryRegisterRequest(), CODE.UNIMPLEMENTED, "shared memory"),
+        ("CudaSharedMemoryRegister", pb.CudaSharedMemoryRegisterRequest(), CODE.UNIMPLEMENTED, "Client shared memory is disabled"),
         ("RepositoryIndex", pb.RepositoryIndexRequest(repository_name="r"), CODE.UNIMPLEMENTED, "'repository_name' specification"),
     ],
 )  # fmt: skip

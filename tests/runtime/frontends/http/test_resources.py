@@ -5,7 +5,7 @@ import logging
 
 import httpx
 import pytest
-from tests.runtime.frontends.conftest import FakePlane, Running
+from tests.runtime.frontends.conftest import FakePlane, Running, client_regions
 from tests.runtime.frontends.http.asking import ECHO
 
 from argosy_runtime.frontends.http.app import HttpApp, HttpOptions
@@ -47,8 +47,9 @@ def test_log_settings_change_and_are_reported(client: httpx.Client, running: Run
 
 
 @pytest.mark.parametrize("kind", ["system", "cuda"])
-def test_no_region_is_registered_and_all_can_be_unregistered(client: httpx.Client, kind: str) -> None:
+def test_no_region_is_registered_and_all_can_be_unregistered(client: httpx.Client, running: Running, kind: str) -> None:
     assert client.get(f"/v2/{kind}sharedmemory/status").json() == []
+    running.plane.regions = client_regions(allowed=True)
     for path in ("unregister", "region/r/unregister"):
         reply = client.post(f"/v2/{kind}sharedmemory/{path}")
         assert (reply.status_code, reply.content) == (200, b"")

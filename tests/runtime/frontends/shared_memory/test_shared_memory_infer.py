@@ -1,0 +1,227 @@
+"""Inference by regions over both protocols: inputs, outputs, what is refused, and how long a region stays."""
+
+# Messages stand whole on their line, so that they can be searched for.
+# ruff: noqa: E501
+
+import contextlib
+import queue
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+import tritonclient.grpc
+from tests.memory_objects import PAGE, MemoryObject
+from tests.runtime.frontends.conftest import Running
+from tests.runtime.frontends.shared_memory.conftest import SIZE, Client
+from tests.waiting import wait
+from tritonclient.grpc import service_pb2 as pb
+from tritonclient.utils import InferenceServerException, serialize_byte_tensor
+
+from argosy_runtime.shared_memory.regions import RegionKind
+
+NUMBERS = np.array([[1.5, -2.0]], np.float32)
+STRINGS = np.array([b"\xff\x00", b""], np.object_)
+
+
+def test_tensors_come_from_a_region_and_go_to_one(client: Client, made: MemoryObject) -> None:
+    client.inner.register_system_shared_memory("r", made.key, PAGE, offset=PAGE)
+    made.write(NUMBERS.tobytes(), PAGE + 16)
+    inputs = [client.input("IN", "FP32", [1, 2], 8, offset=16)]
+    result = client.inner.infer("echo", inputs, outputs=[client.output("OUT", 64, offset=32)], request_id="id")
+    assert made.read(PAGE + 32, 16) == NUMBERS.tobytes() + bytes(8)
+    output = result.get_output("OUT")
+    shape = output["shape"] if isinstance(output, dict) else list(output.shape)
+    assert shape == [1, 2]
+    if isinstance(output, dict):
+        assert set(output) == {"name", "datatype", "shape"}
+    else:
+        assert list(result.get_response().raw_output_contents) == [b""]
+        assert not output.parameters
+
+
+def test_strings_and_numbers_by_regions_and_in_the_message(client: Client, made: MemoryObject) -> None:
+    client.inner.register_system_shared_memory("r", made.key, SIZE)
+    encoded = serialize_byte_tensor(STRINGS).item()
+    made.write(encoded)
+    numbers = client.api.InferInput("A", [2], "INT32")
+    numbers.set_data_from_numpy(np.array([7, 8], np.int32))
+    inputs = [client.input("B", "BYTES", [2], len(encoded)), numbers]
+    outputs = [client.output("OUT_B", 64, offset=PAGE), client.api.InferRequestedOutput("OUT_A")]
+    for _ in range(3):
+        made.write(bytes(64), PAGE)
+        result = client.inner.infer("any", inputs, outputs=outputs)
+        assert result.as_numpy("OUT_A").tolist() == [7, 8]
+        assert made.read(PAGE, len(encoded) + 1) == encoded + b"\0"
+
+
+def test_outputs_alone_in_a_region_while_equal_requests_have_a_template(client: Client, made: MemoryObject) -> None:
+    client.inner.register_system_shared_memory("r", made.key, SIZE)
+    for value in range(4):
+        numbers = np.array([[value, value + 1]], np.float32)
+        sent = client.api.InferInput("IN", [1, 2], "FP32")
+        sent.set_data_from_numpy(numbers)
+        client.inner.infer("echo", [sent], outputs=[client.output("OUT", 8)])
+        assert made.read(0, 8) == numbers.tobytes()
+    client.inner.unregister_system_shared_memory("r")
+    with pytest.raises(InferenceServerException, match="Unable to find shared memory region: 'r'"):
+        client.inner.infer("echo", [sent], outputs=[client.output("OUT", 8)])
+
+
+def test_an_empty_tensor_takes_no_location(client: Client, made: MemoryObject) -> None:
+    client.inner.register_system_shared_memory("r", made.key, SIZE)
+    made.write(b"untouched")
+    inputs = [client.input("IN", "FP32", [0, 2], 0)]
+    client.inner.infer("echo", inputs, outputs=[client.output("OUT", 0)])
+    assert made.read(0, 9) == b"untouched"
+
+
+def test_the_model_has_what_was_there_when_the_request_came(
+    client: Client, made: MemoryObject, running: Running
+) -> None:
+    client.inner.register_system_shared_memory("r", made.key, SIZE)
+    made.write(NUMBERS.tobytes())
+    inputs, outputs = [client.input("IN", "FP32", [2], 8)], [client.output("OUT", 8, offset=16)]
+    thread = threading.Thread(target=client.again().infer, args=("slow", inputs), kwargs={"outputs": outputs})
+    thread.start()
+    assert running.plane.started.wait(5)
+    made.write(b"\xff" * 8)
+    running.plane.released.set()
+    thread.join(5)
+    assert made.read(16, 8) == NUMBERS.tobytes()
+
+
+def test_a_region_in_use_leaves_with_the_last_request(client: Client, made: MemoryObject, running: Running) -> None:
+    for name in ("r", "s"):
+        client.inner.register_system_shared_memory(name, made.key, SIZE)
+    inputs = [client.input("IN", "FP32", [2], 8)]
+    outputs = [client.output("OUT", 8, region="s")]
+    other = client.again()
+    thread = threading.Thread(target=other.infer, args=("slow", inputs), kwargs={"outputs": outputs})
+    thread.start()
+    assert running.plane.started.wait(5)
+    client.inner.unregister_system_shared_memory()
+    assert set(client.regions()) == {"r", "s"}
+    client.inner.infer("echo", [client.input("IN", "FP32", [1, 2], 8)])
+    assert set(client.regions()) == {"r", "s"}
+    running.plane.released.set()
+    thread.join(5)
+    assert client.regions() == {}
+    other.close()
+
+
+@pytest.mark.parametrize("model", ["echo", "busy", "fails", "none"])
+def test_no_region_is_held_by_a_request_that_is_over(
+    client: Client, made: MemoryObject, running: Running, model: str
+) -> None:
+    client.inner.register_system_shared_memory("r", made.key, SIZE)
+    bad = [
+        [client.input("IN", "FP32", [1, 2], 8)],
+        [client.input("IN", "FP32", [1, 2], 8), client.input("IN2", "FP32", [1, 2], 4)],
+        [client.input("IN", "FP32", [1, 2], 8), client.input("IN2", "FP32", [1, 2], 8, region="none")],
+    ]
+    for inputs in bad:
+        with contextlib.suppress(InferenceServerException):
+            client.inner.infer(model, inputs, outputs=[client.output("OUT", 4)])
+    (region,) = running.plane.regions.status(RegionKind.SYSTEM)
+    assert region.users == 0
+    assert running.plane.regions._copied == 0
+
+
+REFUSALS = [
+    (("FP32", [2], 8, 0, "none"), (8, 0), "Unable to find shared memory region: 'none'"),
+    (("FP32", [2], 8, SIZE, "r"), (8, 0), "Invalid offset for shared memory region: 'r'"),
+    (("FP32", [2], 8, SIZE - 4, "r"), (8, 0), "Invalid offset + byte size for shared memory region: 'r'"),
+    (
+        ("FP32", [2], 4, 0, "r"),
+        (8, 0),
+        "[request id: <id_unknown>] input byte size mismatch for input 'IN' for model 'slow'. Expected 8, got 4",
+    ),
+    (
+        ("FP32", [2], 0, 0, "r"),
+        (8, 0),
+        "[request id: <id_unknown>] input byte size mismatch for input 'IN' for model 'slow'. Expected 8, got 0",
+    ),
+    (("FP99", [2], 8, 0, "r"), (8, 0), "invalid datatype for input IN"),
+    (
+        ("BYTES", [2], 4, 0, "r"),
+        (8, 0),
+        "[request id: <id_unknown>] expected 2 string elements for inference input 'IN' for model 'slow', got 1",
+    ),
+    (
+        ("BYTES", [1], 3, 0, "r"),
+        (8, 0),
+        "[request id: <id_unknown>] incomplete string length indicator for inference input 'IN' for model 'slow', expecting 4 bytes but only 3 bytes available. Please make sure the string length indicator is in one buffer.",
+    ),
+    (("FP32", [2], 8, 0, "r"), (8, SIZE), "Invalid offset for shared memory region: 'r'"),
+    (("FP32", [2], 8, 0, "r"), (SIZE + 1, 0), "Invalid offset + byte size for shared memory region: 'r'"),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "reported"), REFUSALS)
+def test_refusals(client: Client, made: MemoryObject, source: Any, target: tuple[int, int], reported: str) -> None:
+    client.inner.register_system_shared_memory("r", made.key, SIZE)
+    datatype, shape, size, offset, region = source
+    inputs = [client.input("IN", datatype, shape, size, offset, region)]
+    with pytest.raises(InferenceServerException) as raised:
+        client.inner.infer("slow", inputs, outputs=[client.output("OUT", *target)])
+    assert raised.value.message() == reported
+
+
+def test_an_output_that_does_not_fit_its_location_is_an_error_and_not_written(
+    client: Client, made: MemoryObject
+) -> None:
+    client.inner.register_system_shared_memory("r", made.key, SIZE)
+    made.write(NUMBERS.tobytes())
+    inputs = [client.input("IN", "FP32", [1, 2], 8)]
+    with pytest.raises(InferenceServerException) as raised:
+        client.inner.infer("echo", inputs, outputs=[client.output("OUT", 7, offset=64)])
+    assert raised.value.message() == (
+        "shared memory size specified with the request for output 'OUT' (7 bytes) should be at least 8 bytes to hold the results"
+    )
+    assert raised.value.status() in ("500", "StatusCode.INTERNAL")
+    assert made.read(64, 8) == bytes(8)
+
+
+def test_memory_that_became_shorter_fails_the_request_and_no_other(client: Client, made: MemoryObject) -> None:
+    client.inner.register_system_shared_memory("r", made.key, SIZE)
+    first, last = client.input("IN", "FP32", [1, 2], 8), client.input("IN", "FP32", [1, 2], 8, offset=PAGE)
+    made.resize(PAGE)
+    client.inner.infer("echo", [first], outputs=[client.output("OUT", 8)])
+    with pytest.raises(
+        InferenceServerException, match="cannot read shared memory region 'r': its memory object is shorter"
+    ):
+        client.inner.infer("echo", [last])
+    with pytest.raises(
+        InferenceServerException, match="cannot write shared memory region 'r': its memory object is shorter"
+    ):
+        client.inner.infer("echo", [first], outputs=[client.output("OUT", 8, offset=PAGE)])
+    client.inner.infer("echo", [first], outputs=[client.output("OUT", 8)])
+
+
+def test_responses_of_a_stream_go_to_the_location(made: MemoryObject, running: Running, stub: Any) -> None:
+    stub.SystemSharedMemoryRegister(pb.SystemSharedMemoryRegisterRequest(name="r", key=made.key, byte_size=SIZE))
+    made.write(np.array([3], np.int32).tobytes())
+    sent = tritonclient.grpc.InferInput("IN", [1], "INT32")
+    sent.set_shared_memory("r", 4)
+    location = tritonclient.grpc.InferRequestedOutput("OUT")
+    location.set_shared_memory("r", 4, offset=8)
+    answers: queue.Queue[Any] = queue.Queue()
+    with tritonclient.grpc.InferenceServerClient(f"127.0.0.1:{running.grpc}") as client:
+        client.start_stream(lambda result, error: answers.put((result, error)))
+        client.async_stream_infer("repeat", [sent], outputs=[location], enable_empty_final_response=True)
+        for _ in range(3):
+            result, error = answers.get(timeout=5)
+            assert error is None
+            assert list(result.get_response().raw_output_contents) == [b""]
+        result, error = answers.get(timeout=5)
+        assert result.get_response().parameters["triton_final_response"].bool_param
+        assert made.read(8, 4) == np.array([2], np.int32).tobytes()
+        wait(lambda: running.plane.regions.status(RegionKind.SYSTEM)[0].users == 0, 0.01)
+        location.set_shared_memory("r", 2, offset=8)
+        client.async_stream_infer("repeat", [sent], outputs=[location])
+        for _ in range(3):
+            result, error = answers.get(timeout=5)
+            assert "(2 bytes) should be at least 4 bytes" in str(error)
+        client.stop_stream()
+    wait(lambda: running.plane.regions.status(RegionKind.SYSTEM)[0].users == 0, 0.01)
