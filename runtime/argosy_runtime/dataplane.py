@@ -2,27 +2,29 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version as distribution_version
-from time import monotonic, monotonic_ns, time
+from time import monotonic
+from types import MappingProxyType
 
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from .backends.contract import ActOnMetric, IsModelReady, LoadModel, Log, ServerCall, UnloadModel
 from .backends.devices import ipc
-from .backends.devices.pinned_pool import PINNED_POOL
 from .errors import DecoupledModelError, ErrorKind, ServingError, invalid, unavailable, unsupported
+from .exposed import ExposedMetrics
 from .messages import Deliver, InferRequest, Submission
+from .ondemand.loads import loads_on_demand
 from .protocol.trace_settings import Settings
+from .readiness import all_checked, checked_models
 from .repository import describing
-from .repository.folders.layout import ModelFolder
-from .repository.folders.watch import changes
+from .repository.folders.layout import ModelFolder, require_folders
 from .repository.options import ControlMode, RepositoryOptions
 from .repository.preparing import Preparer
 from .repository.preparing.features import Features
 from .repository.records import ModelRecord
-from .repository.registry import Registry
+from .repository.registry import Registry, not_ready
 from .repository.serving.served import ServedModel
 from .repository.serving.version import Destination
 from .scheduling.limits.rate_limiter import RateLimiter
@@ -30,19 +32,15 @@ from .scheduling.limits.resources import Resources
 from .scheduling.response_cache.cache import ResponseCache
 from .shared_memory import system
 from .shared_memory.regions import ClientRegions
-from .telemetry.argosy_families import argosy_families, device_families
+from .startup import follow_changes, load_named
 from .telemetry.custom import CustomMetrics
-from .telemetry.exposition import Family
 from .telemetry.log_settings import LogSettings, Setting
-from .telemetry.machine.certificates import CertificateState, certificate_families
+from .telemetry.machine.certificates import CertificateState
+from .telemetry.machine.memory import ModelMemory
 from .telemetry.machine.sampling import MachineSampling
-from .telemetry.parts import in_parts
 from .telemetry.tracing.options import TraceOptions
 from .telemetry.tracing.settings import Changes
 from .telemetry.tracing.tracer import Tracer
-from .telemetry.triton_families import cache_families, pinned_families, triton_families
-from .telemetry.vllm_families import vllm_families
-from .tensors.device_arrays import DEVICE_TRANSFERS
 
 SERVER_NAME = "argosy"
 EXTENSIONS = (
@@ -71,8 +69,8 @@ _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.I
 class DataPlane:
     """The server's service without a protocol, as `frontends.port` declares it. All methods run on the event loop.
 
-    `gpus` are those it may use: ordinal to compute capability, such as "9.0". The caller starts and stops `machine`,
-    and reports the `certificates` of its ports.
+    `gpus` are those it may use: ordinal to compute capability, such as "9.0"; `gpu_uuids` names them to the driver. The
+    caller starts and stops `machine`, and reports the `certificates` of its ports.
     """
 
     def __init__(
@@ -84,6 +82,7 @@ class DataPlane:
         log: LogSettings | None = None,
         machine: MachineSampling | None = None,
         certificates: Callable[[], Iterable[CertificateState]] = tuple,
+        gpu_uuids: Mapping[int, str] = MappingProxyType({}),
         tracing: TraceOptions | None = None,
         regions: ClientRegions | None = None,
     ) -> None:
@@ -91,65 +90,56 @@ class DataPlane:
         self.regions = regions or ClientRegions(system.open_memory, ipc.open_memory)
         self._log_settings = log or LogSettings()
         self._strict_readiness = strict_readiness
-        self._machine = machine
-        self._certificates = certificates
         self.tracer = Tracer(tracing or TraceOptions())
-        self._seen: dict[str, ModelFolder] = {}
+        self._seen: Mapping[str, ModelFolder] = {}
         self._server_id = server_id
         self._index = describing.Index()
         calls = ModelCalls(self)
-        self._cache = ResponseCache(options.cache_bytes) if options.cache_bytes else None
+        cache = ResponseCache(options.cache_bytes) if options.cache_bytes else None
         limits = options.rate_limits
         limiter = RateLimiter(Resources(limits)) if limits is not None else None
-        features = Features(self._cache, options.metrics.summaries, limiter)
+        features = Features(cache, options.metrics.summaries, limiter)
         self.registry = Registry(
             options,
             Preparer(options, gpus, calls, features),
             lambda prepared, version: ServedModel(prepared, version, gpus, calls, options),
         )
+        self.memory = ModelMemory(self.registry.processes, gpu_uuids)
+        self.on_demand = loads_on_demand(self.registry, options.on_demand, self.memory)
         self.requests = 0
         """The number of inference requests that were decoded since the start."""
         self._accepting = True
         self._draining = False
         self._started = False
-        self._startup_failures: dict[str, ServingError] = {}
-        self._custom = CustomMetrics([family.name for family in (*self._model_families([]), *self._own_families())])
+        self.failure: ServingError | None = None
+        """Why the server cannot serve anything, None where it can."""
+        self._metrics = ExposedMetrics(options.metrics, certificates, self.memory, machine, cache, self.on_demand)
 
     async def start(self) -> dict[str, ServingError]:
-        """Load the models that the control mode requires. Return the failures by model."""
-        if self._options.control_mode is ControlMode.EXPLICIT:
-            self._startup_failures = await self._load_named(await self.registry.names())
-        else:
-            self._seen = await asyncio.to_thread(self.registry.scan)
-            self._startup_failures = await self.registry.load_many(self._seen.values())
-        self._started = True
-        return self._startup_failures
+        """Load the models that the control mode requires. Return the failures by model.
 
-    async def _load_named(self, existing: Iterable[str]) -> dict[str, ServingError]:
-        requested = self._options.startup_models
-        names = sorted(existing) if "*" in requested else list(dict.fromkeys(requested))
-        loads = [self.registry.load(name, None, {}) for name in names]
-        results = await asyncio.gather(*loads, return_exceptions=True)
-        failures = {}
-        for name, result in zip(names, results, strict=True):
-            if isinstance(result, ServingError):
-                failures[name] = result
-            elif result is not None:
-                raise result
+        Where a repository cannot be read, nothing is loaded, and `failure` says why.
+        """
+        self.memory.start()
+        try:
+            await asyncio.to_thread(require_folders, self._options.paths)
+            failures = await self._load_first()
+        except ServingError as error:
+            self.failure = error
+            self.registry.serves = False
+            return {}
+        self._started = True
         return failures
+
+    async def _load_first(self) -> dict[str, ServingError]:
+        if self._options.control_mode is ControlMode.EXPLICIT:
+            return await load_named(self.registry, self._options.startup_models, await self.registry.names())
+        self._seen = await asyncio.to_thread(self.registry.scan)
+        return await self.registry.load_many(self._seen.values())
 
     async def poll(self) -> None:
         """Load and unload the models that changed in the repositories since the last poll."""
-        try:
-            folders = await asyncio.to_thread(self.registry.scan)
-        except ServingError as error:
-            _log.error("cannot look into the model repository: %s", error.message)
-            return
-        changed = changes(self._seen, folders)
-        self._seen = folders
-        for name in changed.removed:
-            await self.registry.unload(name, unload_dependents=False)
-        await self.registry.load_many(folders[name] for name in (*changed.added, *changed.modified))
+        self._seen = await follow_changes(self.registry, self._seen)
 
     def drain(self) -> None:
         """Report not ready, so that no new clients are sent here, and go on answering requests."""
@@ -158,12 +148,14 @@ class DataPlane:
     @property
     def owes(self) -> bool:
         """Whether some request is not answered yet."""
-        return self.registry.owes
+        return self.registry.owes or (self.on_demand is not None and len(self.on_demand.waiters) > 0)
 
     def stop_accepting(self) -> None:
         """Report not ready, and refuse requests of clients; calls of running models go on, and copies end."""
         self._accepting = False
         self.registry.end_shadows()
+        if self.on_demand is not None:
+            self.on_demand.close()
 
     async def answered(self, grace: float) -> None:
         """Refuse requests of clients, and wait until those before are answered, for `grace` seconds at most."""
@@ -173,6 +165,7 @@ class DataPlane:
     async def close(self, grace: float) -> None:
         """Answer the accepted requests, within `grace` seconds, and release every model."""
         self.stop_accepting()
+        self.memory.stop()
         end = monotonic() + grace
         await self.registry.answered(grace)
         await self.registry.close(max(0.0, end - monotonic()))
@@ -180,53 +173,37 @@ class DataPlane:
         self.regions.close()
 
     def live(self) -> bool:
-        return True
+        return self.failure is None
 
     def ready(self) -> bool:
-        """Return whether every requested model serves and none is being loaded or unloaded."""
+        """Return whether every model serves or was unloaded, those whose configuration cannot be read aside."""
         if self._draining or not (self._started and self._accepting):
             return False
         if not self._strict_readiness:
             return True
-        records = self.registry.records.values()
-        if self._startup_failures_now() or any(record.busy for record in records):
+        if not all(record.settled for record in self.registry.records.values()):
             return False
-        return not any(model.unready for model in self._checked_models())
-
-    def _startup_failures_now(self) -> list[str]:
-        """Return the models that failed at start and have not been loaded or unloaded since."""
-        records = self.registry.records
-        return [
-            name
-            for name in self._startup_failures
-            if name not in records or (records[name].desired and not any(True for _ in records[name].serving()))
-        ]
+        return not any(model.unready for model in checked_models(self.registry.records.values()))
 
     def model_ready(self, name: str, version: str) -> bool:
+        self._require_working()
         try:
             served = self.registry.find(name, version)
             return served.ready and not (isinstance(served, ServedModel) and served.unready)
         except ServingError as error:
             if error.kind in (ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE):
-                return False
+                return self.on_demand is not None and self.on_demand.may_load(name)
             raise
 
     def readiness_check(self, name: str = "", version: str = "") -> Awaitable[None] | None:
         if not name:
-            models = list(self._checked_models()) if self._strict_readiness else []
-            return _all_checked(models) if models else None
+            models = list(checked_models(self.registry.records.values())) if self._strict_readiness else []
+            return all_checked(models) if models else None
         try:
             served = self.registry.find(name, version)
         except ServingError:
             return None
-        return _all_checked([served]) if isinstance(served, ServedModel) and served.checks_readiness else None
-
-    def _checked_models(self) -> Iterator[ServedModel]:
-        """Yield the versions in service whose models say themselves whether they are ready."""
-        for record in self.registry.records.values():
-            for _, served in record.serving():
-                if isinstance(served, ServedModel) and served.checks_readiness:
-                    yield served
+        return all_checked([served]) if isinstance(served, ServedModel) and served.checks_readiness else None
 
     def server_metadata(self) -> pb.ServerMetadataResponse:
         return pb.ServerMetadataResponse(
@@ -244,13 +221,19 @@ class DataPlane:
         return self.registry.find(name, version).labels.get(output, ())
 
     def statistics(self, name: str, version: str) -> pb.ModelStatisticsResponse:
-        return describing.statistics(self._records(name), name, version)
+        self._require_working()
+        return self.memory.added_to(describing.statistics(self._records(name), name, version))
 
     def _records(self, name: str = "") -> list[ModelRecord]:
         records = self.registry.records
         return [records[key] for key in sorted(records) if name in ("", key)]
 
+    def _require_working(self) -> None:
+        if self.failure is not None:
+            raise not_ready()
+
     async def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
+        self._require_working()
         names = frozenset[str]() if ready_only else await self.registry.names()
         records = self.registry.records
         return self._index.message(records, records.keys() | names, ready_only)
@@ -274,6 +257,7 @@ class DataPlane:
         await self.registry.unload(name, unload_dependents)
 
     def _require_explicit(self, what: str, name: str) -> None:
+        self._require_working()
         if self._options.control_mode is not ControlMode.EXPLICIT:
             mode = (
                 "polling is enabled" if self._options.control_mode is ControlMode.POLL else "model control is disabled"
@@ -282,7 +266,12 @@ class DataPlane:
 
     def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission:
         self.requests += 1
-        served = self.registry.route(request)
+        try:
+            served = self.registry.route(request)
+        except ServingError as refusal:
+            if self.on_demand is None or not self._accepting:
+                raise
+            return self.on_demand.submit(request, deliver, single, refusal)
         if single and served.decoupled:
             raise DecoupledModelError
         if not self._accepting and not served.continues(request):
@@ -290,6 +279,13 @@ class DataPlane:
         if self.tracer.active:
             return self._submit_traced(served, request, deliver)
         return served.submit(request, deliver)
+
+    async def demand(self, name: str, version: str) -> None:
+        if self.on_demand is not None:
+            await self.on_demand.demand(name, version)
+
+    def when_loaded(self, name: str, version: str, then: Callable[[ServingError | None], None]) -> bool:
+        return self.on_demand is not None and self.on_demand.when_loaded(name, version, then)
 
     def _submit_traced(self, served: Destination, request: InferRequest, deliver: Deliver) -> Submission:
         deliver = self.tracer.begin(request, deliver)
@@ -319,7 +315,7 @@ class DataPlane:
         self._log_settings.change(changes)
 
     def model_metric(self, family: str) -> Sequence[tuple[Mapping[str, str], float]]:
-        return self._custom.samples(family)
+        return self._metrics.samples(family)
 
     def trace_settings(self, name: str) -> Settings:
         self._require_ready(name)
@@ -335,30 +331,12 @@ class DataPlane:
             raise invalid(f"Request for unknown model : {name}")
 
     def metrics(self) -> AsyncIterator[bytes]:
-        return in_parts(self._records(), self._model_families, self._other_families)
-
-    def _model_families(self, records: Sequence[ModelRecord]) -> list[Family]:
-        now = monotonic_ns()
-        series = describing.series(records, now)
-        return [
-            *triton_families(series, self._options.metrics),
-            *argosy_families(series, now),
-            *vllm_families(series, time()),
-        ]
-
-    def _other_families(self) -> list[Family]:
-        return [*self._own_families(), *self._custom.families()]
-
-    def _own_families(self) -> list[Family]:
-        machine = self._machine.families() if self._machine is not None else []
-        cache = cache_families(self._cache) if self._cache is not None else []
-        certificates = certificate_families(self._certificates())
-        return [*cache, *pinned_families(PINNED_POOL), *device_families(DEVICE_TRANSFERS), *certificates, *machine]
+        return self._metrics.texts(self._records())
 
     @property
     def custom_metrics(self) -> CustomMetrics:
         """Metrics that models define."""
-        return self._custom
+        return self._metrics.custom
 
 
 def _stopping(request: InferRequest, config: ModelConfig) -> str:
@@ -366,10 +344,6 @@ def _stopping(request: InferRequest, config: ModelConfig) -> str:
     ensemble = f"in ensemble '{config.name}', " if config.HasField("ensemble_scheduling") else ""
     refusal = "Server is stopping, scheduler for model has stopped accepting new inference requests"
     return f"{ensemble}{request.log_prefix}{refusal}"
-
-
-async def _all_checked(models: Sequence[ServedModel]) -> None:
-    await asyncio.gather(*[model.check_readiness() for model in models])
 
 
 class ModelCalls:
@@ -383,7 +357,10 @@ class ModelCalls:
         name = request.model_name
         try:
             served = self._plane.route_call(request)
-        except ServingError:
+        except ServingError as refusal:
+            on_demand = self._plane.on_demand
+            if on_demand is not None and on_demand.may_load(name):
+                return on_demand.submit(request, deliver, not decoupled, refusal)
             raise unavailable(f"Failed for execute the inference request. Model '{name}' is not ready.") from None
         if served.decoupled and not decoupled:
             raise unsupported(

@@ -66,6 +66,7 @@ class Server:
             certificates=lambda: [certificate.state for certificate in self._certificates],
             tracing=options.tracing,
             regions=ClientRegions(system.open_memory, ipc.open_memory, allowed=options.client_shm),
+            gpu_uuids={gpu.ordinal: gpu.uuid for gpu in gpus},
         )
         self._listeners: list[_Listener] = []
         self._apis: list[HttpListener] = []
@@ -80,7 +81,8 @@ class Server:
         await self._listen()
         # Files that killed servers left behind are deleted meanwhile.
         failures, _ = await asyncio.gather(self.dataplane.start(), asyncio.to_thread(remove_unused))
-        if self._options.repository.control_mode is ControlMode.POLL:
+        polls = self._options.repository.control_mode is ControlMode.POLL and self.dataplane.failure is None
+        if polls and self._options.repository.poll_seconds > 0:
             self._poll = asyncio.get_running_loop().create_task(self._poll_forever())
         return failures
 
@@ -251,7 +253,7 @@ async def run(options: ServerOptions) -> int:
     try:
         if await _done_before(stopping, starting):
             gc.collect()
-            code = _report(options, starting.result())
+            code = _report(options, starting.result(), server.dataplane.failure)
             if code == 0:
                 await stopping.wait()
                 _log.info("draining")
@@ -286,15 +288,20 @@ def _freeze_code() -> None:
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
-def _report(options: ServerOptions, failures: dict[str, ServingError]) -> int:
-    if not failures:
+def _report(options: ServerOptions, failures: dict[str, ServingError], failure: ServingError | None) -> int:
+    """Log how the start went. Return 1 where the server is to end."""
+    if failure is not None:
+        kind = failure.kind.value.capitalize().replace("_arg", " argument")
+        _log.error("creating server: %s - %s", kind, failure.message)
+    elif failures:
+        _log.error("failed to load: %s", ", ".join(sorted(failures)))
+        _log.error("creating server: Internal - failed to load all models")
+    else:
         _log.info("ready")
         return 0
-    _log.error("failed to load: %s", ", ".join(sorted(failures)))
-    if options.exit_on_error and options.repository.control_mode is not ControlMode.POLL:
+    if options.exit_on_error and failures:
         _log.error("exiting, because --exit-on-error is true; with false the other models would be served")
-        return 1
-    return 0
+    return int(options.exit_on_error)
 
 
 def _allow_many_clients() -> None:

@@ -12,7 +12,11 @@ from argosy_runtime.server import Server
 async def test_a_look_that_fails_is_not_the_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    flags = ["--model-control-mode=poll", "--repository-poll-secs=0", *(f"--allow-{it}=0" for it in ("http", "grpc"))]
+    flags = [
+        "--model-control-mode=poll",
+        "--repository-poll-secs=0.01",
+        *(f"--allow-{it}=0" for it in ("http", "grpc")),
+    ]
     server = Server(parse([f"--model-repository={tmp_path}", "--allow-metrics=0", *flags]))
     scan, looks, done = server.dataplane.registry.scan, 0, asyncio.Event()
     loop = asyncio.get_running_loop()

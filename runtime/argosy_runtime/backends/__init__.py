@@ -15,6 +15,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import ErrorKind, ServingError, invalid
 
 from .contract import Host, InstanceSpec, Isolation, ModelInstance
+from .missing import unable_to_find
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +127,7 @@ def resolve(name: str) -> Backend:
 def _canonical(name: str) -> str:
     backend = _ALIASES.get(name, name)
     if backend not in _BACKENDS:
-        raise invalid(
-            f"unable to find backend library for backend '{name}', try specifying runtime on the model configuration."
-        )
+        raise invalid(unable_to_find(name))
     return backend
 
 

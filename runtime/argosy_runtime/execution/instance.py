@@ -147,6 +147,8 @@ class Instance(ABC):
         self.name = name
         self.rank = rank
         self.on_cpu = on_cpu
+        self.pid = 0
+        """Its process; 0 where it has none of its own."""
         self._runs: dict[int, Run] = {}
         self._ids = count()
         self._mirrored: list[QueueTrace] = []

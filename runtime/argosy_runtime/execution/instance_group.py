@@ -80,6 +80,11 @@ class InstanceGroup:
         return list(self._ready.values())
 
     @property
+    def pids(self) -> list[int]:
+        """Processes of the instances, of those that are asleep as well."""
+        return [slot.instance.pid for slot in self._slots if slot.instance is not None and slot.instance.pid]
+
+    @property
     def takes_batches(self) -> bool:
         """True if an instance is ready."""
         return bool(self._ready)

@@ -16,7 +16,7 @@ from argosy_runtime.frontends.http.wire.timeouts import Timeouts
 from argosy_runtime.frontends.restrictions import CONTROL_TOKEN_FLAG, Api, Restriction, Restrictions
 from argosy_runtime.frontends.tls.files import TlsFiles
 from argosy_runtime.http2 import KeepAliveRules
-from argosy_runtime.repository.options import ControlMode, RepositoryOptions
+from argosy_runtime.repository.options import ControlMode, OnDemandOptions, RepositoryOptions
 from argosy_runtime.telemetry.latencies.settings import MetricsSettings
 from argosy_runtime.telemetry.log_settings import LogSettings
 from argosy_runtime.telemetry.tracing.options import TraceOptions
@@ -28,7 +28,7 @@ from .parser import argument_parser
 from .scheduling import cache_bytes, host_policies, rate_limits
 from .tls import tls_files
 from .tracing import trace_options
-from .values import in_two_groups
+from .values import in_two_groups, repository
 from .without_effect import missing_here, sort_out, without_effect_on_backends
 
 
@@ -151,9 +151,13 @@ def _repository_options(
 ) -> RepositoryOptions:
     if values.load_model and values.model_control_mode != ControlMode.EXPLICIT:
         parser.error("Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.")
+    if values.load_on_demand and values.model_control_mode != ControlMode.EXPLICIT:
+        parser.error("--load-on-demand can only be used with --model-control-mode=explicit")
+    if values.model_memory_limit and not values.load_on_demand:
+        parser.error("--model-memory-limit can only be used with --load-on-demand=true")
     overrides = values.allow_override_files
     return RepositoryOptions(
-        paths=tuple(Path(path) for path in values.model_repository or [environment["AIP_STORAGE_URI"]]),
+        paths=tuple(values.model_repository or [repository(environment["AIP_STORAGE_URI"])]),
         control_mode=ControlMode(values.model_control_mode),
         startup_models=tuple(values.load_model),
         poll_seconds=values.repository_poll_secs,
@@ -163,6 +167,8 @@ def _repository_options(
         # A model that leaves may take as long for its requests as a server that ends.
         unload_grace=values.exit_timeout_secs + (values.drain_timeout_secs if values.drain_quiet_secs else 0.0),
         parallel_loads=values.model_load_thread_count,
+        load_retries=values.model_load_retry_count,
+        on_demand=_on_demand_options(values),
         backend_settings=tuple(values.backend_config),
         overrides=not values.control_token_file if overrides is None else overrides,
         cache_bytes=cache_bytes(parser, values),
@@ -178,6 +184,12 @@ def _requirements_folder(values: argparse.Namespace) -> Path | None:
     if not values.allow_model_requirements:
         return None
     return Path(values.model_requirements_folder).absolute() if values.model_requirements_folder else default_folder()
+
+
+def _on_demand_options(values: argparse.Namespace) -> OnDemandOptions | None:
+    if not values.load_on_demand:
+        return None
+    return OnDemandOptions(values.model_memory_limit, values.load_on_demand_timeout_secs)
 
 
 def _log_settings(values: argparse.Namespace) -> LogSettings:

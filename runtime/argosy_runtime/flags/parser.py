@@ -20,13 +20,16 @@ from .values import (
     backend_setting,
     boolean,
     control_token,
+    count,
     grpc_restriction,
     header_pattern,
     http_restriction,
     input_size,
     log_file,
+    memory_bytes,
     metrics_setting,
     milliseconds,
+    repository,
     verbosity,
 )
 
@@ -68,7 +71,8 @@ def _add_repository_flags(parser: argparse.ArgumentParser, environment: Mapping[
         "--model-store",
         action="append",
         required="AIP_STORAGE_URI" not in environment,
-        help="may be given several times",
+        type=repository,
+        help="a folder of models; may be given several times",
     )
     modes = [mode.value for mode in ControlMode]
     decides = "which models are loaded: all, those that changed, or those that clients load"
@@ -86,11 +90,23 @@ def _add_repository_flags(parser: argparse.ArgumentParser, environment: Mapping[
     add("--backend-config", action="append", default=[], type=backend_setting, metavar=usage)
     add("--model-config-name", default="", help="use configs/<name>.pbtxt where it exists")
     add("--model-load-thread-count", type=int, default=4, help="how many models load at once")
+    add("--model-load-retry-count", type=count, default=0, help="how often a version that fails is loaded again")
+    _add_on_demand_flags(parser)
     add("--model-load-timeout-secs", type=float, default=600.0, help="how long one instance may take to load")
     install = "install the requirements.txt next to a model.py into an environment of its own"
     add("--allow-model-requirements", type=boolean, default=False, help=install)
     where = "where these environments are kept, ~/.cache/argosy/requirements by default; servers may share it"
     add("--model-requirements-folder", default="", metavar="FOLDER", help=where)
+
+
+def _add_on_demand_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    on_demand = "in explicit mode, load a model of the repositories when the first request for it comes"
+    add("--load-on-demand", type=boolean, default=False, help=on_demand)
+    memory = "what models may use together, such as 16Gi, before idle ones give way to one that is loaded on demand"
+    add("--model-memory-limit", type=memory_bytes, default=0, metavar="BYTES", help=memory)
+    wait = "how long a request may wait for its model to be loaded on demand"
+    add("--load-on-demand-timeout-secs", type=seconds, default=60.0, help=wait)
 
 
 def _add_endpoint_flags(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:

@@ -5,6 +5,7 @@ import math
 import re
 from pathlib import Path
 
+from argosy_common.quantity import parse_bytes
 from argosy_runtime.frontends.forwarding import HeaderForwarding
 from argosy_runtime.frontends.restrictions import Api, Restriction, Restrictions, control_restrictions
 from argosy_runtime.repository.options import BackendSetting
@@ -90,6 +91,33 @@ def metrics_setting(text: str) -> tuple[str, str]:
     if not (equals and setting and value) or "," in setting:
         raise argparse.ArgumentTypeError(f"--metrics-config option format is <setting>=<value>. Got {text}")
     return setting, value
+
+
+def count(text: str) -> int:
+    """Parse a number from 0 on."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number from 0 on")
+    return int(text)
+
+
+def repository(text: str) -> Path:
+    """Return the path of a repository, which must be a folder's: an object storage is refused with the nearest way."""
+    scheme, separator, _ = text.partition("://")
+    if separator:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is in a storage ({scheme}), and this server reads folders. Copy the repository to one first "
+            "(aws s3 sync, gcloud storage rsync, azcopy), or declare models whose storageUri is there: with argosy up "
+            "and on a cluster an agent brings them to the server, verified and resumed"
+        )
+    return Path(text)
+
+
+def memory_bytes(text: str) -> int:
+    """Parse an amount of memory: bytes, or a quantity of Kubernetes."""
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def milliseconds(text: str) -> float:

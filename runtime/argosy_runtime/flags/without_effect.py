@@ -19,7 +19,6 @@ WITHOUT_EFFECT = frozenset(
         "http-thread-count",
         "min-supported-compute-capability",
         "model-load-gpu-limit",
-        "model-load-retry-count",
         "model-namespacing",
         "repoagent-directory",
         "sagemaker-thread-count",

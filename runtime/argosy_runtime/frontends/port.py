@@ -76,6 +76,18 @@ class DataPlane(Protocol):
         (`single`) and its model answers any number of times.
         """
 
+    async def demand(self, name: str, version: str) -> None:
+        """Wait until a model serves that is loaded on demand; return at once for all others.
+
+        Raises ServingError where it cannot be loaded.
+        """
+
+    def when_loaded(self, name: str, version: str, then: Callable[[ServingError | None], None]) -> bool:
+        """Have a model loaded on demand, and call back when it serves, or with the error.
+
+        Return False, and do neither, where it serves or is not loaded on demand.
+        """
+
     def pin(self, requests: Sequence[InferRequest]) -> None:
         """Have one version answer requests that are one request to their client, where versions share the traffic.
 

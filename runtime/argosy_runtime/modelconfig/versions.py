@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelVersionPolicy
 
-from .errors import ConfigError
 from .shapes import INT64_MAX
 
 
@@ -49,11 +48,3 @@ def missing(policy: ModelVersionPolicy, available: Sequence[int]) -> list[int]:
 def none_available(model: str) -> str:
     """Return the error of a policy that leaves nothing to serve."""
     return f"at least one version must be available under the version policy of model '{model}'"
-
-
-def require(config: ModelConfig, available: Sequence[int]) -> list[int]:
-    """Return the versions to serve of a normalized configuration. Raises ConfigError where there are none."""
-    versions = select(config.version_policy, available)
-    if not versions:
-        raise ConfigError(none_available(config.name))
-    return versions

@@ -13,6 +13,7 @@ from argosy_runtime.telemetry.exposition import Labels
 from argosy_runtime.telemetry.series import InService, ModelSeries, VersionShare
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
+from .folders.layout import DUPLICATE
 from .records import ModelRecord, State, VersionRecord
 from .serving.routed import ServedVariants
 from .serving.version import ServedVersion
@@ -88,7 +89,9 @@ def _rows(records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: 
                 elif not ready_only:
                     rows.append((name, number, state, version_record.reason))
         elif not ready_only:
-            rows.append((name, -1, "", ""))
+            reported = record is not None and (record.registered or record.failure == DUPLICATE)
+            why = record.failure if record is not None and reported else ""
+            rows.append((name, -1, State.UNAVAILABLE if why else "", why))
     return rows
 
 

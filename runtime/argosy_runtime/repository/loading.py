@@ -7,17 +7,18 @@ instances suit the new configuration is not loaded again but changed in place, a
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
-from typing import cast
+from functools import partial
+from typing import TypeVar, cast
 
 from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
 
 from . import ensembles, unsupported
 from .adapters.loading import load as load_adapter
 from .folders.layout import ModelFolder
-from .preparing import Prepared, PreparedModel, Preparer
+from .preparing import NoVersionError, Prepared, PreparedModel, Preparer
 from .records import ModelRecord
 from .retirement import Retirement, tidy
 from .serving.served import PreparedChange, ServedModel
@@ -28,6 +29,7 @@ _log = logging.getLogger("argosy.repository")
 
 
 NewVersion = Callable[[Prepared, int], ServedModel]
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class _Ready:
 
 
 class Loader:
-    """Loader of models; `records` are all of the server's."""
+    """Loader of models; `records` are all of the server's. A version that fails is tried `retries` more times."""
 
     def __init__(
         self,
@@ -58,18 +60,21 @@ class Loader:
         preparer: Preparer,
         new_version: NewVersion,
         retirement: Retirement,
+        retries: int = 0,
     ) -> None:
         self._records = records
         self._preparer = preparer
         self._new_version = new_version
         self._retirement = retirement
+        self._retries = retries
 
     async def load(self, record: ModelRecord, folder: ModelFolder, override: str | None, slots: Slots) -> None:
         """Load the folder's model into service. Raises ServingError, which the record has too.
 
         Surplus instances have finished what they ran, where that takes no longer than an unload may.
         """
-        polled = self._poll(record, folder, override)
+        polled = await self._poll(record, folder, override)
+        record.registered = True
         try:
             with record.loading(polled.numbers):
                 prepared = await self._complete(polled, record, slots)
@@ -86,12 +91,19 @@ class Loader:
         if gone:
             await asyncio.wait(map(asyncio.ensure_future, gone), timeout=self._retirement.grace)
 
-    def _poll(self, record: ModelRecord, folder: ModelFolder, override: str | None) -> PreparedModel:
+    async def _poll(self, record: ModelRecord, folder: ModelFolder, override: str | None) -> PreparedModel:
         try:
-            return self._preparer.poll(folder, override)
+            polled = self._preparer.poll(folder, override)
+            await self._preparer.run_agents(polled, record.prepared if record.serves else None)
+            return polled
+        except NoVersionError as error:
+            record.registered, record.failure = True, error.message
+            record.fail({}, ())
+            raise invalid(f"load failed for model '{folder.name}': {error.message}\n") from error
         except Exception as cause:
             error = serving_error(cause)
-            versions = folder.versions[-1:] or (1,)
+            record.failure = error.message
+            versions = () if folder.also_in else folder.versions[-1:]
             record.fail(dict.fromkeys(versions, error), versions)
             text = f"failed to load '{folder.name}', failed to poll from model repository: {error.message}"
             raise internal(text) from cause
@@ -102,7 +114,8 @@ class Loader:
         completed: dict[int, Prepared] = {}
         for one in polled.configurations if not errors else ():
             try:
-                completed |= dict.fromkeys(one.versions, await self._completed(one, record, slots))
+                work = partial(self._completed, one, record, slots)
+                completed |= dict.fromkeys(one.versions, await self._attempted(record, one.versions[0], work))
             except Exception as cause:
                 errors |= dict.fromkeys(one.versions, serving_error(cause))
         if errors:
@@ -145,7 +158,8 @@ class Loader:
 
         async def start(version: int, prepared: Prepared) -> None:
             try:
-                await self._start(record, prepared, version, slots, ready)
+                work = partial(self._start, record, prepared, version, slots, ready)
+                await self._attempted(record, version, work)
             except Exception as cause:
                 errors[version] = serving_error(cause)
                 _log.error("failed to load '%s' version %d: %s", record.name, version, errors[version].message)
@@ -156,6 +170,16 @@ class Loader:
                     group.create_task(start(version, prepared))
         if errors:
             raise _LoadError(record.name, errors)
+
+    async def _attempted(self, record: ModelRecord, version: int, work: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Return what the work returns, which is done again where it fails. Raises what the last attempt raises."""
+        for _ in range(self._retries):
+            try:
+                return await work()
+            except Exception as cause:
+                why = serving_error(cause).message
+                _log.error("failed to load '%s' version %d, trying again: %s", record.name, version, why)
+        return await work()
 
     async def _start(self, record: ModelRecord, prepared: Prepared, version: int, slots: Slots, ready: _Ready) -> None:
         serving = _suitable(record, prepared, version)

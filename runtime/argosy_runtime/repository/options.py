@@ -78,6 +78,14 @@ class ControlMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class OnDemandOptions:
+    """The memory of all models together, in bytes (0: no limit), and the seconds that a request waits at most."""
+
+    memory_limit: int = 0
+    wait_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
 class RepositoryOptions:
     """Paths and policies. Times in seconds. `overrides`: a client's load may bring a configuration or files.
 
@@ -95,6 +103,8 @@ class RepositoryOptions:
     load_timeout: float = 600.0
     unload_grace: float = 30.0
     parallel_loads: int = 4
+    load_retries: int = 0
+    on_demand: OnDemandOptions | None = None
     backend_settings: tuple[BackendSetting, ...] = ()
     overrides: bool = True
     cache_bytes: int = 0

@@ -89,10 +89,12 @@ class ModelRecord:
     divides the requests that name no version; it is None where the latest answers all of them. It follows `declared`,
     the division of the newest load: at once, or with the take-over where that declares none. `shadowed` is the stable
     version while requests are copied to a candidate, and `comparisons` compares the answers. `adapters` are loaded into
-    every version of it.
+    every version of it. Once its configuration could be read it is `registered`: until then requests for it are those
+    for an unknown model.
     """
 
     name: str
+    registered: bool = False
     versions: dict[int, VersionRecord] = field(default_factory=dict)
     answering: dict[str, ServedVersion] = field(default_factory=dict)
     leaving: list[ServedVersion] = field(default_factory=list)
@@ -116,6 +118,19 @@ class ModelRecord:
             if served is not None and served.ready:
                 yield version, served
 
+    def in_service(self) -> Iterator[ServedVersion]:
+        """Yield the versions in service, able to answer or not."""
+        for version in self.versions.values():
+            if version.served is not None:
+                yield version.served
+
+    @property
+    def may_leave(self) -> bool:
+        """True if no client has loaded it by its name, and none of its versions has open requests."""
+        return not self.requested and all(
+            not (served.owes or served.running or served.statistics.pending) for served in self.in_service()
+        )
+
     @property
     def serves(self) -> bool:
         """True if any version is in service, able to answer or not."""
@@ -127,9 +142,14 @@ class ModelRecord:
         return frozenset() if self.prepared is None else self.prepared.steps
 
     @property
-    def busy(self) -> bool:
-        """True if a version is loading or unloading."""
-        return any(record.state in (State.LOADING, State.UNLOADING) for record in self.versions.values())
+    def settled(self) -> bool:
+        """True if every version serves or was unloaded, as readiness of the server asks; an unknown model does not
+        count.
+        """
+        if not self.registered:
+            return True
+        versions = self.versions.values()
+        return bool(versions) and all(v.state is State.READY or v.reason == UNLOADED for v in versions)
 
     @contextmanager
     def loading(self, versions: Iterable[int]) -> Iterator[None]:
@@ -159,7 +179,7 @@ class ModelRecord:
 
     def fail(self, errors: Mapping[int, ServingError], versions: Collection[int]) -> None:
         """Record a failed load of `versions`. Where nothing serves, the index has no other versions any more."""
-        self.failure = next(iter(errors.values())).message
+        self.failure = next((error.message for error in errors.values()), self.failure)
         for version, error in errors.items():
             record = self.versions.setdefault(version, VersionRecord())
             record.why = error.message
@@ -245,8 +265,9 @@ def find_version(records: Mapping[str, ModelRecord], name: str, version: str) ->
     Raises ServingError in Triton's words.
     """
     record = records.get(name)
-    if record is None or not record.versions:
-        raise not_found(f"Request for unknown model: '{name}' is not found")
+    if record is None or not record.registered:
+        why = record.failure if record is not None and record.versions else ""
+        raise not_found("; ".join(filter(None, [f"Request for unknown model: '{name}' is not found", why])))
     if not version:
         return _latest(record)
     version_record = record.versions.get(_number(version))

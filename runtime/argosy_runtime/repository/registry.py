@@ -5,11 +5,11 @@ Loads and unloads are the registry's own work: the client of one may go, and it 
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
-from argosy_runtime.errors import ServingError, internal, invalid
+from argosy_runtime.errors import ServingError, internal, invalid, unavailable
 from argosy_runtime.execution.shadow.comparing import ComparisonWork
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.modelconfig.ensembles import nesting
@@ -25,6 +25,7 @@ from .options import RepositoryOptions
 from .preparing import Preparer
 from .records import ModelRecord, find_version
 from .retirement import Retirement
+from .serving.served import ServedModel
 from .serving.version import Destination, ServedVersion
 from .traffic.declared import DeclaredTraffic, declared_traffic, next_number, undeclared
 from .work import OwnedWork
@@ -34,10 +35,14 @@ _log = logging.getLogger("argosy.repository")
 
 @dataclass(frozen=True, slots=True)
 class _Purpose:
-    """Purpose of a load: ensembles that need it (a cycle ends there, and fails by its rule), or a waiting model."""
+    """Purpose of a load: ensembles that need it (a cycle ends there, and fails by its rule), or a waiting model.
+
+    `on_demand`: a request needs it, and it may leave again without a client's word.
+    """
 
     within: frozenset[str] = frozenset()
     for_model: bool = False
+    on_demand: bool = False
 
 
 class Registry:
@@ -45,19 +50,26 @@ class Registry:
 
     def __init__(self, options: RepositoryOptions, preparer: Preparer, new_version: NewVersion) -> None:
         self.options = options
+        self.last_names = frozenset[str]()
+        """The models that the repositories had when they were listed last."""
+        self.serves = True
+        """False where the repositories cannot be read, so that every request is refused."""
         self._catalog = Catalog(options.paths)
         self._records: dict[str, ModelRecord] = {}
         self._overrides = OverrideStore()
         self._retirement = Retirement(options.unload_grace, self._overrides)
-        self._loader = Loader(self._records, preparer, new_version, self._retirement)
+        self._loader = Loader(self._records, preparer, new_version, self._retirement, options.load_retries)
         self._slots = Slots(asyncio.Semaphore(options.parallel_loads), asyncio.Semaphore(options.parallel_loads))
         self._work = OwnedWork()
         self._comparisons = ComparisonWork()
         self._listed = ListedAdapters(
             self._records,
             lambda folder: self._load_folder(folder, None, _Purpose(within=frozenset({folder.declared_by}))),
-            lambda name, base: self._unload(name, False, listed_by=base),
+            self._unload_listed,
         )
+
+    async def _unload_listed(self, name: str, listed_by: str) -> None:
+        await self._unload(name, False, listed_by)
 
     def scan(self) -> dict[str, ModelFolder]:
         """Read the repositories from the disk."""
@@ -65,12 +77,22 @@ class Registry:
 
     async def names(self) -> frozenset[str]:
         """Return the models in the repositories now, loaded or not. Raises ServingError."""
-        return await asyncio.to_thread(self._catalog.names)
+        self.last_names = await asyncio.to_thread(self._catalog.names)
+        return self.last_names
 
     @property
     def records(self) -> Mapping[str, ModelRecord]:
         """Every model that was ever loaded."""
         return self._records
+
+    def processes(self) -> dict[tuple[str, int], Sequence[int]]:
+        """Return the processes of each version in service that has some."""
+        return {
+            (record.name, number): served.pids
+            for record in self._records.values()
+            for number, served in ((number, version.served) for number, version in record.versions.items())
+            if isinstance(served, ServedModel) and served.pids
+        }
 
     def find(self, name: str, version: str = "") -> ServedVersion:
         """Return the version that answers; the latest ready one where none is named. Raises ServingError."""
@@ -79,7 +101,7 @@ class Registry:
             served = record.answering.get(version)
             if served is not None and served.ready:
                 return served
-        return find_version(self._records, name, version)
+        return self._find(name, version)
 
     def route(self, request: InferRequest) -> Destination:
         """Return the version that answers a request, and count it where the model's versions share the traffic.
@@ -100,7 +122,12 @@ class Registry:
                 destination = record.begun(request) or destination
             if destination is not None:
                 return destination
-        return find_version(self._records, request.model_name, request.model_version)
+        return self._find(request.model_name, request.model_version)
+
+    def _find(self, name: str, version: str) -> ServedVersion:
+        if not self.serves:
+            raise not_ready()
+        return find_version(self._records, name, version)
 
     def end_shadows(self) -> None:
         """Withdraw all copies of requests, and make no further ones: they must not delay the end of the server."""
@@ -113,12 +140,42 @@ class Registry:
         """Load models, ensembles after their steps. Return the errors of those that failed."""
         return await self._work.run(self._load_many(list(folders)))
 
-    async def load(self, name: str, override: str | None, files: Mapping[str, bytes], for_model: bool = False) -> None:
+    async def load(
+        self,
+        name: str,
+        override: str | None,
+        files: Mapping[str, bytes],
+        for_model: bool = False,
+        on_demand: bool = False,
+    ) -> None:
         """Load or reload one model, and an ensemble's steps before it. Raises ServingError.
 
-        `for_model`: the caller is a model, which may be loading itself.
+        `for_model`: the caller is a model, which may be loading itself. `on_demand`: it may be evicted.
         """
-        await self._work.run(self._load(name, override, files, _Purpose(for_model=for_model)))
+        purpose = _Purpose(for_model=for_model, on_demand=on_demand)
+        await self._work.run(self._load(name, override, files, purpose))
+
+    async def not_loaded(self, name: str) -> list[ModelFolder]:
+        """Return the folders that a load of a model would load: its own, and of an ensemble those of its steps.
+
+        Raises ServingError where the repositories have no such model.
+        """
+        folders = {name: await self._folder(name)}
+        pending = ensembles.steps_of(folders[name], None)
+        while pending:
+            step = pending.pop()
+            if step not in folders and not self._is_loaded(step) and layout.is_model_name(step):
+                with suppress(ServingError):
+                    folders[step] = await self._folder(step)
+                    pending += ensembles.steps_of(folders[step], None)
+        return list(folders.values())
+
+    async def evict(self, name: str) -> bool:
+        """Unload a model and wait until its memory is free. Return False where it is in use by now."""
+        if not await self._work.run(self._unload(name, False, if_idle=True)):
+            return False
+        await self._retirement.released(name)
+        return True
 
     async def divide(self, name: str) -> None:
         """Divide a serving model's requests as its folder declares now, also while loads of it run; load nothing.
@@ -274,7 +331,7 @@ class Registry:
             if override is None and record.folder == folder and record.prepared is not None:
                 override = record.override
             record.desired = True
-            record.requested = record.requested or not purpose.within
+            record.requested = record.requested or not (purpose.within or purpose.on_demand)
             if declared is not None:
                 record.declare(declared)
             try:
@@ -288,15 +345,20 @@ class Registry:
             await self._listed.hide_adapters(folder.name)
             await self._listed.follow(record)
 
-    async def _unload(self, name: str, unload_dependents: bool, listed_by: str = "") -> None:
-        """Unload a model; with `listed_by` only if it is still an adapter that this model lists."""
+    async def _unload(self, name: str, unload_dependents: bool, listed_by: str = "", if_idle: bool = False) -> bool:
+        """Unload a model; with `listed_by` only if it is still an adapter that this model lists.
+
+        With `if_idle` only if it may leave, and no ensemble runs it. Return whether it is unloaded.
+        """
         record = self._records.get(name)
         if record is None:
-            return
+            return True
         declared = undeclared()
         async with record.lock:
             if listed_by and self._listed.owner(name) != listed_by:
-                return
+                return False
+            if if_idle and (not record.may_leave or name in ensembles.needed(self._records.values())):
+                return False
             frees_name = self._listed.withdraw(name)
             steps = record.steps
             record.desired = record.requested = False
@@ -315,6 +377,12 @@ class Registry:
             for step in sorted(steps - needed):
                 if step in self._records and not self._records[step].requested:
                     await self._unload(step, unload_dependents)
+        return True
+
+
+def not_ready() -> ServingError:
+    """Return the error of every request where the repositories cannot be read, in Triton's words."""
+    return unavailable("Server not ready")
 
 
 def _unknown(name: str) -> ServingError:

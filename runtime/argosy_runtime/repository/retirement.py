@@ -57,6 +57,11 @@ class Retirement:
         """Whether a version that has left service has requests to answer."""
         return any(closing.served.owes for closing in self._closings.values())
 
+    async def released(self, name: str) -> None:
+        """Wait until all versions of a model that have left service are closed."""
+        if closings := [task for task, closing in self._closings.items() if closing.served.name == name]:
+            await asyncio.wait(closings)
+
     async def finished(self) -> None:
         """Wait until everything is closed."""
         while self._closings:

@@ -13,7 +13,6 @@ from argosy_runtime.telemetry.triton_families import FIRST_RESPONSE
 _Set = Callable[[ModelConfig], bool]
 
 _REFUSED: dict[str, _Set] = {
-    "model_repository_agents are": lambda config: bool(config.model_repository_agents.agents),
     "response_cache of a model with variants, or of an adapter, is": lambda config: (
         config.response_cache.enable and (is_routed(config) or is_adapter(config))
     ),

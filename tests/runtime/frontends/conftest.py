@@ -114,6 +114,13 @@ class FakePlane:
             statistics.model_stats.add(name=model, version="1", inference_count=len(self.requests))
         return statistics
 
+    async def demand(self, name: str, version: str) -> None:
+        """Do nothing: its models are loaded."""
+
+    def when_loaded(self, name: str, version: str, then: object) -> bool:
+        """Return False: its models are loaded."""
+        return False
+
     def pin(self, requests: Sequence[InferRequest]) -> None:
         """Do nothing: its models have one version."""
 

@@ -207,8 +207,9 @@ def test_versions_that_do_not_exist_are_named() -> None:
 
 
 def test_nothing_to_serve() -> None:
-    config = parse_text("name: 'x' version_policy { latest { num_versions: 1 } }")
-    assert versions.require(config, [4]) == [4]
-    with pytest.raises(ConfigError) as caught:
-        versions.require(config, [])
-    assert str(caught.value) == ("at least one version must be available under the version policy of model 'x'")
+    policy = parse_text("version_policy { latest { num_versions: 1 } }").version_policy
+    assert versions.select(policy, [4]) == [4]
+    assert versions.select(policy, []) == []
+    assert (
+        versions.none_available("x") == "at least one version must be available under the version policy of model 'x'"
+    )

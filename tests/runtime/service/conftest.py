@@ -175,7 +175,11 @@ async def states(plane: DataPlane) -> dict[str, str]:
 
 async def settled(plane: DataPlane) -> None:
     """Wait until nothing is loading or unloading."""
-    await until(lambda: not any(record.busy for record in plane.registry.records.values()))
+
+    def states() -> list[str]:
+        return [v.state for record in plane.registry.records.values() for v in record.versions.values()]
+
+    await until(lambda: not {"LOADING", "UNLOADING"} & set(states()))
 
 
 async def reason(plane: DataPlane, name: str) -> str:

@@ -67,7 +67,7 @@ async def test_a_load_that_fails_after_who_requested_it_has_gone_tells_the_index
     await settled(plane)
     assert await states(plane) == {"m:1": "UNAVAILABLE"}
     assert "no weights" in await reason(plane, "m")
-    assert plane.ready()
+    assert not plane.ready()
     assert not processes()
 
 
@@ -164,7 +164,7 @@ async def test_a_disk_that_fails_while_a_configuration_is_completed(repository, 
     with pytest.raises(ServingError, match="Input/output error"):
         await plane.load("m", None, {})
     assert "Input/output error" in await reason(plane, "m")
-    assert plane.ready()
+    assert not plane.ready()
 
 
 async def test_an_ensemble_s_unforeseen_error_does_not_stop_its_step_s_load(repository, serve, monkeypatch):

@@ -203,6 +203,11 @@ class WorkerConnection(asyncio.BufferedProtocol):
             return f"was killed by signal {-code} ({signal.Signals(-code).name}){why}"
         return f"exited with code {code}"
 
+    @property
+    def pid(self) -> int:
+        """Number of the process; 0 before it is started."""
+        return 0 if self._process is None else self._process.pid
+
     def kill(self) -> None:
         """Kill the process."""
         if self._process is not None and self._process.returncode is None:

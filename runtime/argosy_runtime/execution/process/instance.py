@@ -130,6 +130,7 @@ class ProcessInstance(Instance):
         self._answer = asyncio.get_running_loop().create_future()
         try:
             await self._connection.start(await self._environment())
+            self.pid = self._connection.pid
             self._connection.send(control_frame(what))
             return await asyncio.wait_for(self._answer, self._load_timeout)
         except TimeoutError:

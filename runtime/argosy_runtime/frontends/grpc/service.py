@@ -59,10 +59,13 @@ class Management:
     def _server_metadata(self, request: pb.ServerMetadataRequest) -> pb.ServerMetadataResponse:
         return self._plane.server_metadata()
 
-    def _model_metadata(self, request: pb.ModelMetadataRequest) -> pb.ModelMetadataResponse:
-        return self._plane.model_metadata(request.name, canonical_version(request.version))
+    async def _model_metadata(self, request: pb.ModelMetadataRequest) -> pb.ModelMetadataResponse:
+        version = canonical_version(request.version)
+        await self._plane.demand(request.name, version)
+        return self._plane.model_metadata(request.name, version)
 
-    def _model_config(self, request: pb.ModelConfigRequest) -> pb.ModelConfigResponse:
+    async def _model_config(self, request: pb.ModelConfigRequest) -> pb.ModelConfigResponse:
+        await self._plane.demand(request.name, canonical_version(request.version))
         config = self._plane.model_config(request.name, canonical_version(request.version))
         return pb.ModelConfigResponse(config=config)
 

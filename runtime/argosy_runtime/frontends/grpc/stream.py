@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from argosy_runtime.errors import ServingError
@@ -67,7 +68,7 @@ class StreamCall(StreamingCall):
     asks for it (`triton_grpc_error`), the first error ends the stream as its status.
     """
 
-    __slots__ = ("_concluding", "_errors_close", "_inference", "_open", "_paused", "_requested", "_turns")
+    __slots__ = ("_concluding", "_errors_close", "_inference", "_loading", "_open", "_paused", "_requested", "_turns")
 
     def __init__(self, stream: Stream, head: CallHead, loop: asyncio.AbstractEventLoop, inference: Inference) -> None:
         super().__init__(stream, head, loop)
@@ -77,13 +78,16 @@ class StreamCall(StreamingCall):
         self._open: dict[_StreamedRequest, None] = {}
         self._turns: deque[_StreamedRequest] = deque()
         self._paused = False
+        self._loading = False
+        """Whether a request waits for its model to be loaded, and later ones for that request."""
         self._requested = True
         self._concluding = False
 
     # Requests
 
     def may_take(self) -> bool:
-        return not self._paused and not self._concluding and len(self._open) < MAX_OPEN
+        free = not self._paused and not self._loading
+        return free and not self._concluding and len(self._open) < MAX_OPEN
 
     def no_more(self) -> None:
         self._requested = False
@@ -104,11 +108,13 @@ class StreamCall(StreamingCall):
         try:
             parsed = inference.decoder.parse(data)
             request.id = parsed.id
+            request.model_name, request.model_version = parsed.model_name, parsed.model_version
             inference.plane.model_config(parsed.model_name, parsed.model_version)
             decoded = inference.decoder.decode(parsed, data)
             inference.forward_headers(decoded.request, self.head)
         except ServingError as error:
-            self._refuse(self._add(Decoded(request, GrpcOptions()), in_turn=True), error)
+            if not self._waits_for_load(request, lambda: self._decode(data)):
+                self._refuse(self._add(Decoded(request, GrpcOptions()), in_turn=True), error)
         else:
             self._begin(decoded)
 
@@ -121,12 +127,30 @@ class StreamCall(StreamingCall):
             entry = self._add(decoded, not config.model_transaction_policy.decoupled)
             submission = self._inference.submit(decoded, entry.deliver)
         except ServingError as error:
-            self._refuse(entry or self._add(decoded, in_turn=True), error)
+            if entry is not None or not self._waits_for_load(request, lambda: self._begin(decoded)):
+                self._refuse(entry or self._add(decoded, in_turn=True), error)
             return
         if not entry.over:
             entry.submission = submission
             if self._paused:
                 submission.pause()
+
+    def _waits_for_load(self, request: InferRequest, begin: Callable[[], None]) -> bool:
+        """Return whether a request waits for its model to be loaded; `begin` it once that serves."""
+
+        def loaded(error: ServingError | None) -> None:
+            self._loading = False
+            if self.is_over or self.stream.closed:
+                return
+            if error is None:
+                begin()
+            else:
+                self._refuse(self._add(Decoded(request, GrpcOptions()), in_turn=True), error)
+            self.take()
+            self._finish_if_answered()
+
+        self._loading = self._inference.plane.when_loaded(request.model_name, request.model_version, loaded)
+        return self._loading
 
     def _add(self, decoded: Decoded, in_turn: bool) -> _StreamedRequest:
         entry = _StreamedRequest(self, decoded.request, decoded.options, in_turn)
@@ -216,7 +240,7 @@ class StreamCall(StreamingCall):
         self._finish_if_answered()
 
     def _finish_if_answered(self) -> None:
-        if self._open or self.is_over:
+        if self._open or self._loading or self.is_over:
             return
         if not self._requested:
             self.finish()

@@ -27,6 +27,7 @@ class Generating:
 
     async def generate(self, context: RequestContext, model: str, version: str = "") -> Reply:
         """Answer one plain JSON object with another. The status is that of the model's first response."""
+        await self._plane.demand(model, version)
         request = self._decode(context, model, version)
         first: InferResponse | None = None
         count = 0
@@ -46,6 +47,7 @@ class Generating:
 
     async def generate_stream(self, context: RequestContext, model: str, version: str = "") -> None:
         """Answer one plain JSON object with server-sent events. The status is that of the first response."""
+        await self._plane.demand(model, version)
         request = self._decode(context, model, version)
         async with ResponseStream(self._plane.submit, request) as responses:
             async for response in responses:

@@ -52,10 +52,12 @@ class Management:
 
     async def model_metadata(self, context: RequestContext, model: str, version: str = "") -> Reply:
         """Return versions, platform and tensors."""
+        await self._plane.demand(model, version)
         return json_reply(json_messages.message_json(self._plane.model_metadata(model, version)))
 
     async def model_config(self, context: RequestContext, model: str, version: str = "") -> Reply:
         """Return the complete configuration."""
+        await self._plane.demand(model, version)
         return json_reply(dumps(to_json(self._plane.model_config(model, version))))
 
     async def statistics(self, context: RequestContext, model: str = "", version: str = "") -> Reply:

@@ -41,7 +41,7 @@ class ModelFolder:
     further folders of the same name. `version_configs`: the configurations that versions have of their own,
     `version_problems`: why others cannot be read.
     `version_paths`: those of versions that lie elsewhere. `declared_by`: the model that lists this one as an adapter of
-    its own; empty for a model of a repository.
+    its own; empty for a model of a repository. `size`: bytes of all files together.
     """
 
     name: str
@@ -59,6 +59,7 @@ class ModelFolder:
     also_in: tuple[Path, ...] = field(default=())
     version_paths: Mapping[int, Path] = field(default_factory=dict)
     declared_by: str = ""
+    size: int = 0
 
     @property
     def first_files(self) -> tuple[str, ...]:
@@ -82,6 +83,15 @@ class ModelFolder:
     def version_path(self, version: int) -> Path:
         """Return the folder of a version."""
         return self.version_paths.get(version) or self.path / str(version)
+
+
+def require_folders(repositories: Sequence[Path]) -> None:
+    """Raise ServingError, in Triton's words, unless every repository is a folder."""
+    for repository in repositories:
+        if not repository.exists():
+            raise internal(f"failed to stat file {repository}")
+        if not repository.is_dir():
+            raise invalid("repository path is not a valid directory")
 
 
 def scan(repository: Path, config_name: str = "") -> dict[str, ModelFolder]:
@@ -141,6 +151,7 @@ def read_folder(path: Path, config_name: str = "") -> ModelFolder:
         version_configs=configs,
         version_problems=problems,
         problem=problem,
+        size=sum(entry.size for entry in entries),
     )
 
 

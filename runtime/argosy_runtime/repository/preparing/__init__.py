@@ -2,11 +2,12 @@
 
 from .declared import declared_config, declared_versions, load_timeout, steps_of
 from .labels import label_lines
-from .prepared import LoadedRevision, Prepared, PreparedModel
+from .prepared import LoadedRevision, NoVersionError, Prepared, PreparedModel
 from .preparer import Preparer
 
 __all__ = [
     "LoadedRevision",
+    "NoVersionError",
     "Prepared",
     "PreparedModel",
     "Preparer",

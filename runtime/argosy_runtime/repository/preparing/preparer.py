@@ -18,15 +18,16 @@ from argosy_runtime.modelconfig import ConfigError, check, check_structure, norm
 from argosy_runtime.modelconfig.modelfiles import first_gpu, for_device
 from argosy_runtime.modelconfig.parameters import adapters
 from argosy_runtime.modelconfig.rules import check_placement
-from argosy_runtime.modelconfig.versions import require
+from argosy_runtime.modelconfig.versions import none_available, select
 from argosy_runtime.repository import unsupported
 from argosy_runtime.repository.folders.layout import ModelFolder
 from argosy_runtime.repository.options import RepositoryOptions, with_settings, without_settings
 from argosy_runtime.repository.preparing.features import Features
 
+from .agents import has_agents, run_agents
 from .declared import deciding_part, declared_config, declared_version, load_timeout, selected, steps_of
 from .labels import read_labels
-from .prepared import Prepared, PreparedModel
+from .prepared import NoVersionError, Prepared, PreparedModel
 
 _NO_FEATURES = Features()
 
@@ -59,11 +60,23 @@ class Preparer:
             shared = tuple(v for v in selected(folder, declared) if v not in folder.own_configs)
             if shared or not selected(folder, declared):
                 model = _polled(folder, declared, shared)
-                require(model.config, folder.versions)
+                if not select(model.config.version_policy, folder.versions):
+                    raise NoVersionError(none_available(folder.name))
                 return _with_own(PreparedModel(folder, model.config, dict.fromkeys(shared, model)))
             return _with_own(PreparedModel(folder, deciding_part(declared, folder.name), {}))
         except ConfigError as error:
             raise invalid(str(error)) from error
+
+    async def run_agents(self, polled: PreparedModel, former: PreparedModel | None) -> None:
+        """Run the repository agents of a model, unless they ran for what serves. Raises ServingError.
+
+        `former` is what the serving versions were prepared as.
+        """
+        same = former is not None and former.folder == polled.folder
+        ran = [one.declared for one in former.configurations] if same and former is not None else []
+        for one in polled.configurations:
+            if has_agents(one.declared) and one.declared not in ran:
+                await asyncio.to_thread(run_agents, polled.folder, one.declared)
 
     async def complete(self, polled: Prepared, completed: ModelConfig | None = None) -> Prepared:
         """Complete the configuration by the backend and the machine. Raises ServingError where it cannot be served so.

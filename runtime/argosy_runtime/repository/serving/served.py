@@ -271,6 +271,11 @@ class ServedModel:
         return [*self._dispatcher.instances, *self._sleep.names]
 
     @property
+    def pids(self) -> list[int]:
+        """Processes of the instances; none for instances in threads of the server."""
+        return self._dispatcher.group.pids
+
+    @property
     def takes_batches(self) -> bool:
         """True if an instance can take requests now."""
         return self._dispatcher.group.takes_batches

@@ -138,6 +138,9 @@ class LanguagePlane:
     def model_metadata(self, name: str, version: str) -> pb.ModelMetadataResponse:
         return pb.ModelMetadataResponse(name=name)
 
+    async def demand(self, name: str, version: str) -> None:
+        """Do nothing: its models are loaded."""
+
     def model_config(self, name: str, version: str) -> mc.ModelConfig:
         if name == "asleep":
             raise unavailable("Request for model: 'asleep' is not at ready state")

@@ -74,7 +74,12 @@ class Catalog:
         return [served for served in every if served is not None]
 
     async def look_up(self, name: str) -> ServedName:
-        """Return the model of a name. Raises ApiError where there is none that can answer."""
+        """Return the model of a name, loaded on demand. Raises ApiError where there is none that can answer."""
+        try:
+            await self._plane.demand(name, "")
+        except ServingError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                raise from_serving(error) from None
         served = self.find(name)
         if served is None:
             raise await self._missing(name)
