@@ -14,12 +14,13 @@ from argosy.analysis.pool_analysis import AnalysisSubject, MemberAnalysis, analy
 from argosy.analysis.recordings.recording import Recording, recorded
 from argosy.analysis.subjects import AnalysisTargets, analysis_targets, subjects
 from argosy.api import Ensemble, InferenceModel, Member, Resource, ServingPool
-from argosy.api.status import InferenceModelStatus
+from argosy.api.status import InferenceModelStatus, Status
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.autoscaling.pool.footprints import MeasuredFootprint
 from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.memory import PoolMemory, restored
 from argosy.autoscaling.pool.policies import policies
@@ -30,6 +31,7 @@ from argosy.planning.rollouts.memory import CandidateEvidence
 from argosy.planning.variants import RoutedModel, VariantModel, expanded
 from argosy.reconcile import RoundOutcome
 from argosy.status.findings import bottleneck, language
+from argosy.status.measured import footprint
 
 log = logging.getLogger(__name__)
 _UNDECIDED = "pool %s: nothing can be decided on what was measured"
@@ -76,6 +78,7 @@ class Decided:
     regimes: Mapping[str, FleetRegime] = field(default_factory=dict)
     evidence: Mapping[str, CandidateEvidence] = field(default_factory=dict)
     recordings: Mapping[str, Recording] = field(default_factory=dict)
+    footprints: Mapping[str, MeasuredFootprint] = field(default_factory=dict)
 
 
 class Scaling:
@@ -136,7 +139,9 @@ class Scaling:
         evidence = {
             name: CandidateEvidence(one.verdict, one.requests, one.traffic) for name, one in pool.analyses.items()
         }
-        return Decided(memory.decisions, *reports, memory.regimes, evidence, pool.recordings)
+        return Decided(
+            memory.decisions, *reports, memory.regimes, evidence, pool.recordings, footprints=memory.footprints
+        )
 
     def after(self, key: PoolKey, outcome: RoundOutcome) -> None:
         """Store the outcome of a reconcile, from which the next scaling rounds start."""
@@ -237,17 +242,28 @@ class Scaling:
             bottlenecks={**before.bottlenecks, **bottlenecks},
             regimes={**before.regimes, **_regimes(separate, now)},
             language={**before.language, **{name: report for name, report in reports.items() if report is not None}},
+            footprints={**before.footprints, **_footprints(statuses)},
         )
 
 
 def _differ(before: PoolMemory, after: PoolMemory) -> bool:
     """Return whether decisions or statuses differ, so that a reconcile is due."""
-    return (after.reports, after.reported_bottlenecks, after.language, _of_variants(after)) != (
-        before.reports,
-        before.reported_bottlenecks,
-        before.language,
-        _of_variants(before),
-    )
+    return _reported(after) != _reported(before)
+
+
+def _reported(memory: PoolMemory) -> tuple[object, ...]:
+    bottlenecks = memory.reported_bottlenecks
+    return memory.reports, bottlenecks, memory.language, _of_variants(memory), memory.footprints
+
+
+def _footprints(statuses: Mapping[str, Status]) -> dict[str, MeasuredFootprint]:
+    """Return what another process has reported of models' memory in their statuses."""
+    reports = {
+        name: footprint.restored(status.footprint)
+        for name, status in statuses.items()
+        if isinstance(status, InferenceModelStatus)
+    }
+    return {name: report for name, report in reports.items() if report is not None}
 
 
 def _is_separate(part: Resource) -> bool:

@@ -12,6 +12,7 @@ from argosy.api.statusparts import EngineStatus
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
+from argosy.autoscaling.pool.footprints import MeasuredFootprint
 from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.autoscaling.pool.variants import VariantsReport
@@ -75,12 +76,12 @@ class FleetSnapshot:
 
     By identity: `statuses` as last written; `valid`, each resource with the spec that was last acted upon; `urls`,
     `grpc_addresses` and `selectors`, the addresses for a status (a server's own URL without one); `bottlenecks`,
-    `language` and `variants`, to report; `regimes` of models whose variants have servers of their own; `decisions` of
-    scaling (without one, the allocation in the status applies); `shapes` of models whose files were read. `refusals`:
-    objects that could not be applied last time. `claimed`: GPUs that pools outside this round request; `cordoned`: GPUs
-    that these pools' statuses cordon. `rollouts`: what is known of each member's rollout, and `evidence` of its
-    candidate's step, by identity; `recordings`: the readings from which that followed, if they are recorded, which no
-    decision reads. `build_images`: build engines of models that name none; `engine_image`: NVIDIA's
+    `language`, `footprints` and `variants`, to report; `regimes` of models whose variants have servers of their own;
+    `decisions` of scaling (without one, the allocation in the status applies); `shapes` of models whose files were
+    read. `refusals`: objects that could not be applied last time. `claimed`: GPUs that pools outside this round
+    request; `cordoned`: GPUs that these pools' statuses cordon. `rollouts`: what is known of each member's rollout, and
+    `evidence` of its candidate's step, by identity; `recordings`: the readings from which that followed, if they are
+    recorded, which no decision reads. `build_images`: build engines of models that name none; `engine_image`: NVIDIA's
     server that opens those of TensorRT-LLM, where a pool names no image.
     """
 
@@ -102,6 +103,7 @@ class FleetSnapshot:
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     bottlenecks: Mapping[str, BottleneckReport] = field(default_factory=dict)
     language: Mapping[str, LanguageReport] = field(default_factory=dict)
+    footprints: Mapping[str, MeasuredFootprint] = field(default_factory=dict)
     variants: Mapping[str, VariantsReport] = field(default_factory=dict)
     regimes: Mapping[str, FleetRegime] = field(default_factory=dict)
     decisions: Mapping[str, Decision] = field(default_factory=dict)

@@ -64,8 +64,16 @@ class PlacementStatus(StatusPart):
     instances: Int = Field(default=1, ge=1, description="Instances on each of those devices.")
 
 
+class MeasuredFootprintStatus(StatusPart):
+    """What all instances of a version on one server used, of the version and server where it is the most."""
+
+    host_memory: Quantity | None = Field(default=None, description="Memory of its processes on the host.")
+    gpu_memory: Quantity | None = Field(default=None, description="Memory of its processes on all GPUs of the server.")
+    time: str = Field(default="", description="When it was measured, RFC 3339.")
+
+
 class FootprintStatus(StatusPart):
-    """What one instance uses: declared, or computed from the model's shape. Nothing of it is measured."""
+    """What one instance uses: declared, or computed from the model's shape. Only `measured` is measured."""
 
     gpu_memory: Quantity | None = Field(default=None, description="Memory on each GPU.")
     compute: MeasuredShare | None = Field(default=None, description="The share of one GPU's compute.")
@@ -74,6 +82,10 @@ class FootprintStatus(StatusPart):
         default=None,
         description="Memory on each GPU that a replica keeps for the candidate of a rollout, next to the stable "
         "revision and until the rollout ends, of all instances.",
+    )
+    measured: MeasuredFootprintStatus | None = Field(
+        default=None,
+        description="What its processes were measured to use; absent for a model that runs in the server's process.",
     )
 
 

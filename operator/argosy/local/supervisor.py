@@ -19,6 +19,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
 from argosy.autoscaling.explain import own_fault
+from argosy.autoscaling.pool.footprints import MeasuredFootprint
 from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.builds.images import BuildImages
@@ -207,6 +208,7 @@ class Supervisor:
         decisions: dict[str, Decision] = {}
         bottlenecks: dict[str, BottleneckReport] = {}
         language: dict[str, LanguageReport] = {}
+        footprints: dict[str, MeasuredFootprint] = {}
         variants: dict[str, VariantsReport] = {}
         evidence: dict[str, CandidateEvidence] = {}
         recordings: dict[str, Recording] = {}
@@ -220,6 +222,7 @@ class Supervisor:
             decisions |= decided.decisions
             bottlenecks |= decided.bottlenecks
             language |= decided.language
+            footprints |= decided.footprints
             variants |= decided.variants
             evidence |= decided.evidence
             recordings |= decided.recordings
@@ -228,6 +231,7 @@ class Supervisor:
             decisions=decisions,
             bottlenecks=bottlenecks,
             language=language,
+            footprints=footprints,
             variants=variants,
             evidence=evidence,
             recordings=recordings,

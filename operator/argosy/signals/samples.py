@@ -31,6 +31,7 @@ LABELS: Mapping[str, tuple[str, ...]] = {
     "argosy_request_failures_total": ("reason",),
     "nv_inference_request_failure": ("reason",),
     "argosy_version_requests_total": ("by",),
+    "argosy_model_memory_bytes": ("type",),
     "nv_trt_llm_request_metrics": ("request_type",),
     "nv_trt_llm_kv_cache_block_metrics": ("kv_cache_block_type",),
     LATENCY_SUMMARY: ("quantile",),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from argosy.api import Condition, Ensemble, InferenceModel, Problem, Resource, ServingPool
-from argosy.api.status import ServingPoolStatus, Status
+from argosy.api.status import InferenceModelStatus, ServingPoolStatus, Status
 from argosy.autoscaling.pool.policies import may_be_zero
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Refusal
@@ -18,6 +18,7 @@ from argosy.status.findings.bottleneck import bottleneck_status
 from argosy.status.findings.language import language_status
 from argosy.status.findings.scaling import ScaledMember
 from argosy.status.invalid import EMPTY, deleting, invalid_status
+from argosy.status.measured.footprint import with_measured
 from argosy.status.model import model_status
 from argosy.status.pool import pool_status
 from argosy.status.progress import PoolProgress
@@ -110,6 +111,8 @@ class _Writer:
         rollout = self._decided.rollouts.members.get(resource.identity)
         if rollout is not None:
             reported["rollout"] = rollout_status(rollout)
+        if isinstance(status, InferenceModelStatus):
+            reported["footprint"] = with_measured(status.footprint, self._snapshot.footprints.get(resource.identity))
         if isinstance(resource, InferenceModel | RoutedModel):
             reported["language"] = language_status(self._snapshot.language.get(resource.identity))
         return status.model_copy(update=reported)

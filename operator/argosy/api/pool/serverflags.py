@@ -19,6 +19,7 @@ OWN_FLAGS: Mapping[str, str] = {
     "model-store": "models are declared as InferenceModels",
     "model-control-mode": "the agent loads and unloads models",
     "load-model": "models are declared as InferenceModels",
+    "load-on-demand": "the agent loads and unloads models",
     "strict-readiness": "which models may be asked for is decided for each of them",
     "exit-timeout-secs": "it goes with the Pod's grace period",
     "drain-quiet-secs": "it goes with the Pod's grace period",

@@ -74,6 +74,8 @@ class Gauge(Enum):
         "vllm:num_requests_running",
         "nv_trt_llm_request_metrics{active}",
     )
+    HOST_MEMORY = ("argosy_model_memory_bytes{CPU}",)
+    GPU_MEMORY = ("argosy_model_memory_bytes{GPU}",)
     KV_CACHE = (
         "argosy_kv_cache_utilization",
         "vllm:kv_cache_usage_perc",

@@ -105,6 +105,8 @@ def _signals(parts: Sequence[_Part], servers: int, now: datetime) -> Signals:
         engine_running=_sum(series, Gauge.ENGINE_RUNNING),
         kv_cache=_highest(one.value(Gauge.KV_CACHE) for one in series),
         variants=variant_signals((part.series, part.window) for part in parts),
+        host_memory=_highest(one.value(Gauge.HOST_MEMORY) for one in series),
+        gpu_memory=_highest(one.value(Gauge.GPU_MEMORY) for one in series),
     )
 
 

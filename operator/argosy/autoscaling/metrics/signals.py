@@ -73,7 +73,8 @@ class Signals:
     runs it), `between_tokens`; per second, `tokens` generated, `prompt_tokens` received, `cached_tokens` of these that
     prefix caches had, and `preemptions`, running requests that lost their cache to others; requests in the engines,
     `engine_waiting` and `engine_running`, and `kv_cache`, the share in use where it is highest. Of routed models:
-    their `variants`.
+    their `variants`. Of models in processes of their own: the bytes of a version on a server where they are the most,
+    `host_memory` and `gpu_memory` (of all its GPUs).
     """
 
     at: datetime
@@ -112,6 +113,8 @@ class Signals:
     engine_running: float | None = None
     kv_cache: float | None = None
     variants: tuple[VariantSignals, ...] = ()
+    host_memory: float | None = None
+    gpu_memory: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

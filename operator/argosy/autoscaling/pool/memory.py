@@ -13,6 +13,7 @@ from argosy.autoscaling.bottlenecks import diagnose as diagnosis
 from argosy.autoscaling.decision import Allocation, AllocationChange, Decision, Lowering
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.policy import Served
+from argosy.autoscaling.pool.footprints import MeasuredFootprint
 from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.autoscaling.pool.variants import VariantsReport
@@ -32,7 +33,8 @@ class Report:
 @dataclass(frozen=True, slots=True)
 class PoolMemory:
     """The memory of each member and of its bottleneck, and the reports of its last decision, of its engines
-    and of its variants, by identity. `regimes`: of models whose variants have servers of their own.
+    and of its variants, by identity. `regimes`: of models whose variants have servers of their own; `footprints`: what
+    models were measured to use.
     """
 
     members: Mapping[str, MemberMemory] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class PoolMemory:
     language: Mapping[str, LanguageReport] = field(default_factory=dict)
     variants: Mapping[str, VariantsReport] = field(default_factory=dict)
     regimes: Mapping[str, FleetRegime] = field(default_factory=dict)
+    footprints: Mapping[str, MeasuredFootprint] = field(default_factory=dict)
 
     @property
     def decisions(self) -> dict[str, Decision]:

@@ -18,6 +18,7 @@ from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import PoolSignals, Signals
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.allocations import scaled_resource
+from argosy.autoscaling.pool.footprints import measured_footprints
 from argosy.autoscaling.pool.grants import Grant, served
 from argosy.autoscaling.pool.language import language_reports
 from argosy.autoscaling.pool.memory import PoolMemory, report
@@ -70,7 +71,8 @@ def decide_pool(inputs: PoolInputs, signals: PoolSignals, memory: PoolMemory, no
     variants = variants_reports(memory.variants, own, now)
     separate = [(model, own[model.identity]) for model in models if model.is_separate]
     regimes = fleet_regimes(memory.regimes, separate, now)
-    return PoolMemory(members, pool_round.diagnose(decisions), reports, language, variants, regimes)
+    footprints = measured_footprints(memory.footprints, measured)
+    return PoolMemory(members, pool_round.diagnose(decisions), reports, language, variants, regimes, footprints)
 
 
 @dataclass(frozen=True, slots=True)

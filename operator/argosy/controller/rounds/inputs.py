@@ -111,6 +111,7 @@ def round_snapshot(
         decisions=scaling.decisions,
         bottlenecks=scaling.bottlenecks,
         language=scaling.language,
+        footprints=scaling.footprints,
         variants=scaling.variants,
         regimes=scaling.regimes,
         rollouts=rollouts,

@@ -1,0 +1,1 @@
+"""What statuses report of measurements that decide nothing, and what a new operator process restores from them."""
