@@ -1,5 +1,7 @@
 """Inputs that a batch has as a whole, and outputs that are split by shapes."""
 
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -7,11 +9,14 @@ import pytest
 from google.protobuf import text_format
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.runtime.backends.conftest import RecordingResponder
 from tests.runtime.backends.requests import named
 from tritonclient.grpc.model_config_pb2 import BatchInput, ModelConfig
 
 from argosy_runtime.backends.batch_io import BatchTensors, derived, input_names
+from argosy_runtime.backends.batching import Batcher
 from argosy_runtime.errors import ErrorKind, ServingError
+from argosy_runtime.messages import Tensor
 
 SHAPES = [(1, 2, 3), (2, 1, 4)]
 KINDS = {
@@ -107,3 +112,38 @@ def test_a_scatter_needs_an_input_with_its_variable_dimensions() -> None:
     text = RAGGED.replace('"OUT" data_type: TYPE_FP32 dims: [ -1 ]', '"OUT" data_type: TYPE_FP32 dims: [ 1, -1 ]')
     with pytest.raises(ServingError, match="variable dimension that its source input 'X' does not have"):
         BatchTensors(config(text))
+
+
+class Doubling:
+    """A framework whose model returns twice `X`, and `Y` as it is."""
+
+    runs = 0
+
+    def batch(self) -> nullcontext[None]:
+        return nullcontext()
+
+    def gather(self, name: str, tensors: Sequence[Tensor]) -> Any:
+        return np.concatenate([tensor.array for tensor in tensors])
+
+    def run(self, inputs: Mapping[str, Any], requested: Sequence[str]) -> Mapping[str, Any]:
+        self.runs += 1
+        return {name: {"OUT": inputs["X"] * 2, "ROWS": inputs["Y"]}[name] for name in requested}
+
+    def fetch(self, outputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        return outputs
+
+
+@given(st.lists(st.tuples(st.integers(1, 2), st.integers(0, 4)), min_size=1, max_size=4))
+def test_a_ragged_batch_answers_each_request_as_a_run_of_its_own_would(shapes: list[tuple[int, int]]) -> None:
+    text = RAGGED + 'output { name: "ROWS" data_type: TYPE_FP32 dims: [ 1 ] }'
+    requests = [
+        named({"X": np.random.default_rng(index).random(shape), "Y": np.full((shape[0], 1), index)})
+        for index, shape in enumerate(shapes)
+    ]
+    framework, responder = Doubling(), RecordingResponder()
+    Batcher(config(text), 1, framework).execute(requests, responder)
+    assert framework.runs == 1
+    for index, request in enumerate(requests):
+        outputs = {output.name: output.array for output in responder.only(index).outputs}
+        assert np.array_equal(outputs["OUT"], request.inputs["X"].array * 2)
+        assert np.array_equal(outputs["ROWS"], request.inputs["Y"].array)
