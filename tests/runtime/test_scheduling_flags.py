@@ -23,6 +23,11 @@ def test_the_size_of_the_cache(words, size):
     assert parse([*BASE, *words]).repository.cache_bytes == size
 
 
+def test_the_older_flag_of_the_cache_names_the_newer_one(capsys):
+    parse([*BASE, "--response-cache-byte-size=300"])
+    assert "The equivalent --cache-config CLI args would be: '--cache-config=local,size=300'" in capsys.readouterr().err
+
+
 def test_the_rate_limiter_is_off_unless_a_flag_turns_it_on():
     resources = ["--rate-limit-resource=R1:10", "--rate-limit-resource", "R2:5:1"]
     assert parse([*BASE, *resources]).repository.rate_limits is None

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -10,6 +11,11 @@ from argosy_runtime.scheduling.limits.resources import ResourceLimit
 
 _LOCAL: Final = "local"
 _DEFAULT_CACHES: Final = "/opt/tritonserver/caches"
+_DEPRECATED: Final = (
+    "Warning: '--response-cache-byte-size' has been deprecated! This will default to the 'local' cache implementation "
+    "with the provided byte size for its config. Please use '--cache-config' instead. The equivalent --cache-config "
+    "CLI args would be: '--cache-config=local,size={}'"
+)
 _MODES: Final = ("execution_count", "off")
 Setting = tuple[str, str, str]
 
@@ -86,6 +92,7 @@ def cache_bytes(parser: argparse.ArgumentParser, values: argparse.Namespace) -> 
                 "one or the other."
             )
         settings = [(_LOCAL, "size", str(values.response_cache_byte_size))]
+        print(_DEPRECATED.format(values.response_cache_byte_size), file=sys.stderr)
     if not settings:
         return 0
     if others := sorted({name for name, _, _ in settings} - {_LOCAL}):

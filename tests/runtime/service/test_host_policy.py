@@ -29,6 +29,21 @@ async def test_instances_run_on_the_cores_of_their_policy(repository, serve):
     assert sorted(os.sched_getaffinity(0)) == cores
 
 
+MODE = """
+import ctypes
+mode = ctypes.c_int()
+ctypes.CDLL(None).syscall({"x86_64": 239, "aarch64": 236}[os.uname().machine], ctypes.byref(mode), None, 0, None, 0)
+y = np.array([[mode.value]], np.float32)
+"""
+
+
+async def test_memory_is_bound_to_the_node_of_the_policy(repository, serve):
+    repository.add("m", IMPORTS, MODE)
+    plane = await serve(host_policies={"cpu": HostPolicy(numa_node=0)})
+    await plane.load("m", None, {})
+    assert await first_core(plane, "m") == 2, "MPOL_BIND"
+
+
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
