@@ -1,4 +1,7 @@
-"""`python -m benchmarks.soak --minutes N`: loads, unloads, crashes, cancellations, streams and sequences at once.
+"""`python -m benchmarks.soak --minutes N`: what clients do of all kinds, at once, for so long.
+
+They load and unload models, let one crash, cancel requests, read streams, and send sequences and tensors in shared
+memory; responses are cached and one request in ten is traced.
 
 It starts a server of its own, and measures it twice at rest: after a fifth of the time, and at the end. At rest it has
 as many processes as before; one that is ending, or that follows one that crashed, is waited for. What its processes
@@ -25,8 +28,9 @@ from .clients import soak
 from .models import FRAIL, SOUND, STREAM, SUM, write_repository
 from .tally import Tally
 
-FLAGS = ("--model-control-mode=explicit", "--cache-config=local,size=1048576")
+FLAGS = ("--model-control-mode=explicit", "--cache-config=local,size=1048576", "--allow-client-shm=true")
 """The cache is smaller than the responses, so that some are evicted."""
+TRACES = ("--trace-config=level=TIMESTAMPS", "--trace-config=rate=10", "--trace-config=triton,log-frequency=100")
 _WARM_UP = 0.2
 _REST_S = 60.0
 _LOOK_S = 0.2
@@ -38,12 +42,14 @@ def main(argv: list[str] | None = None) -> int:
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder:
         write_repository(Path(folder) / "models")
-        flags = [*FLAGS, *(f"--load-model={name}" for name in (*SOUND, FRAIL, STREAM, SUM))]
+        flags = [*FLAGS, *TRACES, f"--trace-config=triton,file={folder}/trace.json"]
+        flags += [*(f"--load-model={name}" for name in (*SOUND, FRAIL, STREAM, SUM))]
         server = argosy(Path(folder) / "models", *flags, log=Path(folder) / "log")
         try:
             figures = _run(server, tally, 60 * options.minutes, options.seed)
         finally:
             server.stop()
+        figures["trace_files"] = len(list(Path(folder).glob("trace.json*")))
     figures |= asdict(tally)
     if options.json:
         print(json.dumps(figures, indent=1))

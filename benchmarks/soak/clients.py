@@ -10,7 +10,7 @@ import numpy as np
 from tritonclient import grpc, http
 from tritonclient.grpc import aio as grpc_aio
 from tritonclient.http import aio as http_aio
-from tritonclient.utils import InferenceServerException
+from tritonclient.utils import InferenceServerException, shared_memory
 
 from .models import FRAIL, PASSING, SOUND, STREAM, SUM, SUM_SIZE
 from .tally import Tally
@@ -40,7 +40,7 @@ class Clients:
         """Let every client work for so long; return when all have their answers."""
         until = asyncio.get_running_loop().time() + seconds
         work: list[Do] = [self._ask_grpc, self._ask_http, self._cancel, self._stream, self._crash, self._come_and_go]
-        work += [self._sequence] * _SEQUENCES
+        work += [self._by_shared_memory, *([self._sequence] * _SEQUENCES)]
         await asyncio.gather(*(_repeat(do, until) for do in work))
         await self._settle()
 
@@ -127,6 +127,31 @@ class Clients:
                 self._tally.fail(SUM, error, may_fail=False)
                 return
             self._tally.judge(np.array_equal(answer.as_numpy("Y"), total))
+
+    async def _by_shared_memory(self) -> None:
+        """Register a region, send a row in it, read the answer from it, and leave it; now and then it is too short."""
+        self._tally.regions += 1
+        x, name = self._row(), f"soak{self._random.randrange(1 << 30)}"
+        is_short = self._random.random() < 0.1
+        region = shared_memory.create_shared_memory_region(name, f"/{name}", x.nbytes if is_short else 2 * x.nbytes)
+        try:
+            shared_memory.set_shared_memory_region(region, [x])
+            await self._grpc.register_system_shared_memory(name, f"/{name}", 2 * x.nbytes)
+            await self._infer_in(name, region, x)
+        except InferenceServerException as error:
+            self._tally.fail(name, error, may_fail=is_short)
+        finally:
+            await self._grpc.unregister_system_shared_memory(name)
+            shared_memory.destroy_shared_memory_region(region)
+
+    async def _infer_in(self, name: str, region: Any, x: np.ndarray[Any, Any]) -> None:
+        given, wanted = grpc.InferInput("X", list(x.shape), "FP32"), grpc.InferRequestedOutput("Y")
+        given.set_shared_memory(name, x.nbytes)
+        wanted.set_shared_memory(name, x.nbytes, offset=x.nbytes)
+        model = self._random.choice(SOUND)
+        await self._grpc.infer(model, [given], outputs=[wanted], client_timeout=ANSWER_S)
+        answer = shared_memory.get_contents_as_numpy(region, np.float32, x.shape, offset=x.nbytes)
+        self._tally.judge(np.array_equal(answer, 2 * x))
 
     async def _crash(self) -> None:
         """Ask what may be about to end; now and then be why it ends."""

@@ -15,6 +15,7 @@ class Tally:
     cancellations: int = 0
     streams: int = 0
     sequences: int = 0
+    regions: int = 0
     wrong_answers: int = 0
     lost_answers: int = 0
     failed_answers: int = 0

@@ -7,13 +7,15 @@ from benchmarks.soak.__main__ import main
 from benchmarks.soak.tally import Tally
 from tritonclient.utils import InferenceServerException
 
+ACTIVITIES = ("requests", "streams", "sequences", "regions", "cancellations", "loads", "trace_files")
+
 
 def test_a_short_soak_finds_a_sound_server(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--minutes", "0.035", "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert [figures[key] for key in ("wrong_answers", "lost_answers", "failed_answers")] == [0, 0, 0]
     assert {"rss_growth_mb", "fd_growth"} <= figures.keys()
-    assert min(figures[key] for key in ("requests", "streams", "sequences", "cancellations", "loads")) > 0
+    assert min(figures[key] for key in ACTIVITIES) > 0
 
 
 def test_only_errors_of_the_server_are_answers() -> None:
