@@ -67,9 +67,6 @@ def test_dynamic_batching_has_policies_of_its_own_and_an_ensemble_has_no_queue()
     config.dynamic_batching.SetInParent()
     with pytest.raises(ConfigError, match="set its fields in dynamic_batching"):
         queue_policies(config)
-    config.sequence_batching.SetInParent()
-    with pytest.raises(ConfigError, match="wait in their sequences"):
-        queue_policies(config)
     config.ensemble_scheduling.SetInParent()
     with pytest.raises(ConfigError, match="set it on the models of its steps"):
         queue_policies(config)
@@ -80,3 +77,19 @@ def test_it_changes_without_a_reload():
     changed = completed_like(before, before, after)
     assert changed is not None
     assert changed.parameters[PARAMETER] == after.parameters[PARAMETER]
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("{}", True),
+        ('{"default_queue_policy": {"max_queue_size": 3, "default_timeout_microseconds": 5}}', True),
+        ('{"default_queue_policy": {"timeout_action": "DELAY"}}', False),
+        ('{"default_queue_policy": {"allow_timeout_override": true}}', False),
+        ('{"priority_levels": 1, "default_priority_level": 1}', False),
+    ],
+)
+def test_sequences_have_a_size_and_a_timeout_alone(text, fits):
+    config = config_of(text)
+    config.sequence_batching.SetInParent()
+    assert any("max_queue_size" in str(violation) for violation in check_structure(config)) is not fits

@@ -27,8 +27,6 @@ def queue_policies(config: ModelConfig) -> ModelDynamicBatching | None:
     begin = f"parameter '{PARAMETER}' of model '{config.name}'"
     if config.HasField("dynamic_batching"):
         raise ConfigError(f"{begin} is for models without dynamic_batching; set its fields in dynamic_batching")
-    if config.HasField("sequence_batching"):
-        raise ConfigError(f"{begin} is for models without sequence_batching, whose requests wait in their sequences")
     if config.HasField("ensemble_scheduling"):
         raise ConfigError(
             f"{begin} has no effect on an ensemble, which has no queue; set it on the models of its steps"
@@ -47,7 +45,22 @@ def queue_policies(config: ModelConfig) -> ModelDynamicBatching | None:
     other = [field.name for field, _ in declared.ListFields() if field.name not in FIELDS]
     if other:
         raise ConfigError(f"{begin} cannot have '{other[0]}'; its fields are {', '.join(FIELDS)}")
+    if config.HasField("sequence_batching") and not _fits_sequences(declared):
+        raise ConfigError(
+            f"{begin} can have max_queue_size and default_timeout_microseconds of default_queue_policy alone: the "
+            "requests of a sequence keep their order, and have timeouts of their own"
+        )
     return declared
+
+
+def _fits_sequences(declared: ModelDynamicBatching) -> bool:
+    """Return whether only what sequences can have is set."""
+    possible = ModelDynamicBatching()
+    if declared.HasField("default_queue_policy"):
+        policy = declared.default_queue_policy
+        possible.default_queue_policy.max_queue_size = policy.max_queue_size
+        possible.default_queue_policy.default_timeout_microseconds = policy.default_timeout_microseconds
+    return bool(declared == possible)
 
 
 __all__ = ["FIELDS", "PARAMETER", "queue_policies"]

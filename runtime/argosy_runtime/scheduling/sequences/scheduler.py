@@ -9,7 +9,7 @@ A sequence begins with a request that has the START flag. It ends, and its slot 
     released  when the model of an iterative sequence has finished its request
 
 A sequence in the backlog ends when the timeout of one of its requests expires. A START within a sequence begins it
-again in the same slot.
+again in the same slot. With a limit of the queue, a request beyond it is refused, and its sequence goes on.
 """
 
 from collections.abc import Mapping
@@ -21,6 +21,8 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, unavailable
 from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
+from argosy_runtime.modelconfig.parameters.queue_policies import queue_policies
+from argosy_runtime.scheduling.queue_policy import QueuePolicy
 from argosy_runtime.scheduling.queued_request import QueuedRequest
 from argosy_runtime.scheduling.scheduler import Batch, Decision, Refusal, Scheduler, Slots, not_rescheduled
 
@@ -48,6 +50,7 @@ class SequenceScheduler(Scheduler):
     ) -> None:
         self._rules = SequenceRules.of(config, hold, hold_backlog)
         self._holds = hold > 0 and not self._rules.oldest
+        self._policy = _policy(config)
         self._requests = RequestRules(config)
         self._controls = ControlInputs(config)
         self._states = ImplicitStates(config, initial)
@@ -71,7 +74,8 @@ class SequenceScheduler(Scheduler):
         return self._pool.count
 
     def apply(self, config: ModelConfig) -> None:
-        """Do nothing: a change of sequence batching, or of the batch size with it, loads the model again."""
+        """Apply other limits of the queue. A change of sequence batching, or of the batch size, is a load."""
+        self._policy = _policy(config)
 
     def continues(self, request: InferRequest) -> bool:
         """Return whether a request belongs to a sequence that has begun here."""
@@ -90,6 +94,9 @@ class SequenceScheduler(Scheduler):
         refusal = self.refusal(request, queued.size)
         if refusal is not None:
             return refusal
+        most = self._policy.max_size
+        if most and self._pending >= most:
+            return unavailable(f"{request.log_prefix}Exceeds maximum queue size", FailureReason.REJECTED)
         identifier, start, end = request.sequence_id, request.sequence_start, request.sequence_end
         if not identifier:
             identifier, start, end = self._new_id(), True, False
@@ -228,7 +235,7 @@ class SequenceScheduler(Scheduler):
 
     def _append(self, step: Step, now: int) -> None:
         """Add a request to its sequence."""
-        sequence, timeout = step.sequence, step.queued.request.timeout_us
+        sequence, timeout = step.sequence, step.queued.request.timeout_us * _MICROSECOND or self._policy.timeout_ns
         sequence.waiting.append(step)
         self._steps[step.queued] = step
         self._pending += 1
@@ -236,7 +243,7 @@ class SequenceScheduler(Scheduler):
         if step.end:
             self._end(sequence)
         if not sequence.instance and timeout:
-            self._timeouts.add(sequence, now + timeout * _MICROSECOND)
+            self._timeouts.add(sequence, now + timeout)
         self._pool.ready(sequence)
 
     def _end(self, sequence: Sequence) -> None:
@@ -327,6 +334,12 @@ class SequenceScheduler(Scheduler):
                 messages.append(self._controls.message(step, states))
                 requests.append(step.queued)
         return Slots(messages, requests)
+
+
+def _policy(config: ModelConfig) -> QueuePolicy:
+    """Return the limits of the queue; none without the parameter."""
+    declared = queue_policies(config)
+    return QueuePolicy() if declared is None else QueuePolicy.of(declared.default_queue_policy)
 
 
 def _earliest(one: int | None, other: int | None) -> int | None:

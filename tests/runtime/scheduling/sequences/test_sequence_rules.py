@@ -1,7 +1,7 @@
 """What begins a sequence, what ends one, and what is refused, for both strategies."""
 
 import pytest
-from tests.runtime.scheduling.sequences.bench import IDLE, US, Bench
+from tests.runtime.scheduling.sequences.bench import IDLE, US, Bench, config
 
 from argosy_runtime.errors import ErrorKind, FailureReason
 from argosy_runtime.messages import InferResponse
@@ -212,3 +212,27 @@ def test_requests_of_open_sequences_continue():
     assert bench.scheduler.continues(requests["a2"].request)
     assert not bench.scheduler.continues(requests["a1"].request)
     assert not bench.scheduler.continues(requests["c"].request)
+
+
+def test_the_limits_of_a_queue_refuse_a_request_and_not_its_sequence():
+    bench = Bench(size=1)
+    limited = config(size=1)
+    limited.parameters[
+        "queue_policies"
+    ].string_value = '{"default_queue_policy": {"max_queue_size": 2, "default_timeout_microseconds": 50}}'
+    bench.scheduler.apply(limited)
+    bench.send("a1", 1, "S")
+    bench.run()
+    bench.send("a2", 1)
+    bench.send("b1", 2, "S")
+    refusal = bench.send("a3", 1, "E")
+    assert refusal is not None
+    assert refusal.message == "[request id: a3] Exceeds maximum queue size"
+    bench.now = 50 * US
+    bench.run()
+    assert list(bench.refused) == ["b1"], "only a sequence in the backlog has the timeout"
+    bench.finish()
+    assert bench.run() == {1: ["a2"]}
+    assert bench.send("a3", 1, "E") is None
+    bench.finish()
+    assert bench.run() == {1: ["a3"]}
