@@ -236,6 +236,53 @@ PROBES = {
     "dlpack of something": "pb_utils.Tensor.from_dlpack('x', 5)",
     "dlpack without a name": "pb_utils.Tensor.from_dlpack('', np.zeros(1))",
 }
+CONFIG = (
+    "described = {'name': 'm', 'max_batch_size': 4, 'input': [{'name': 'I', 'data_type': 'TYPE_FP32', 'dims': [2],\n"
+    "    'optional': False}], 'output': [{'name': 'O', 'data_type': 'TYPE_FP32', 'dims': [2]}]}\n"
+    "%sc = pb_utils.ModelConfig(json.dumps(described))\nc.%s\nresult = c.as_dict()"
+)
+CHANGES = {
+    "a larger batch": "set_max_batch_size(8)",
+    "a smaller batch": "set_max_batch_size(2)",
+    "no batch": "set_max_batch_size(0)",
+    "batching": "set_dynamic_batching()",
+    "the same input": "add_input({'name': 'I', 'data_type': 'TYPE_FP32', 'dims': [2]})",
+    "an input more": "add_input({'name': 'X', 'data_type': 'TYPE_INT8', 'dims': [-1, 3]})",
+    "an optional input": "add_input({'name': 'X', 'data_type': 'TYPE_INT8', 'dims': [1], 'optional': True})",
+    "an input of another type": "add_input({'name': 'I', 'data_type': 'TYPE_INT8', 'dims': [2]})",
+    "an input of other dims": "add_input({'name': 'I', 'data_type': 'TYPE_FP32', 'dims': [3]})",
+    "an input that is optional now": (
+        "add_input({'name': 'I', 'data_type': 'TYPE_FP32', 'dims': [2], 'optional': True})"
+    ),
+    "an input without a name": "add_input({'data_type': 'TYPE_FP32', 'dims': [2]})",
+    "an input without a type": "add_input({'name': 'X', 'dims': [2]})",
+    "an input without dims": "add_input({'name': 'X', 'data_type': 'TYPE_FP32'})",
+    "an input with a label": "add_input({'name': 'X', 'data_type': 'TYPE_FP32', 'dims': [2], 'label': 1})",
+    "the same output": "add_output({'name': 'O', 'data_type': 'TYPE_FP32', 'dims': [2]})",
+    "an output more": "add_output({'name': 'X', 'data_type': 'TYPE_INT8', 'dims': [-1]})",
+    "an output of another type": "add_output({'name': 'O', 'data_type': 'TYPE_INT8', 'dims': [2]})",
+    "an output of other dims": "add_output({'name': 'O', 'data_type': 'TYPE_FP32', 'dims': [3]})",
+    "an output without a name": "add_output({'data_type': 'TYPE_FP32', 'dims': [2]})",
+    "an output without a type": "add_output({'name': 'X', 'dims': [2]})",
+    "an output without dims": "add_output({'name': 'X', 'data_type': 'TYPE_FP32'})",
+    "an optional output": "add_output({'name': 'X', 'data_type': 'TYPE_FP32', 'dims': [2], 'optional': True})",
+    "a decoupled policy": "set_model_transaction_policy({'decoupled': True})",
+    "an empty policy": "set_model_transaction_policy({})",
+    "another policy": "set_model_transaction_policy({'other': True})",
+}
+PRESENT = {
+    "batching over sequences": ("described['sequence_batching'] = {}\n", "set_dynamic_batching()"),
+    "batching over an ensemble": ("described['ensemble_scheduling'] = {}\n", "set_dynamic_batching()"),
+    "batching again": ("described['dynamic_batching'] = {'preserve_ordering': True}\n", "set_dynamic_batching()"),
+    "a policy against another": (
+        "described['model_transaction_policy'] = {'decoupled': False}\n",
+        "set_model_transaction_policy({'decoupled': True})",
+    ),
+    "an input that has no dims": (
+        "described['input'][0].update(dims=[], data_type='TYPE_INVALID')\n",
+        "add_input({'name': 'I', 'data_type': 'TYPE_INT8', 'dims': [7]})",
+    ),
+}
 FACTS = (
     "result = [request.request_id(), request.correlation_id(), request.flags(), request.timeout(),\n"
     "    json.loads(request.parameters())]"
@@ -243,6 +290,8 @@ FACTS = (
 
 CASES = [
     *(Case(f"probe: {name}", (probe(code),)) for name, code in PROBES.items()),
+    *(Case(f"configure: {name}", (probe(CONFIG % ("", change)),)) for name, change in CHANGES.items()),
+    *(Case(f"configure: {name}", (probe(CONFIG % present),)) for name, present in PRESENT.items()),
     Case("probe: facts", (probe(FACTS, id="me", parameters={"a": 1, "b": "x", "c": True, "timeout": 1000000}),)),
     Case("probe: sequence", (probe(FACTS, parameters={"sequence_id": 7, "sequence_start": True}),)),
     Case("probe: sequence of text", (probe(FACTS, parameters={"sequence_id": "s", "sequence_end": True}),)),

@@ -6,6 +6,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,15 @@ def test_an_environment_is_importable(
     assert responder.only().outputs[0].array[0, 0] == 6
     instance.close()
     del sys.modules["brought_along"]
+
+
+@pytest.mark.parametrize("name", ["a;b", "a b$c", "m'", "what?", "x[1]"])
+def test_a_name_that_triton_does_not_start_is_refused_in_its_words(
+    model_folder: Callable[[str], Any], host: Any, name: str
+) -> None:
+    folder = model_folder(CONFIG)
+    (folder.version_dir / "model.py").write_text(ECHO)
+    spec = replace(folder.spec(), name=name)
+    with pytest.raises(ServingError, match="Invalid stub name: contains invalid characters") as raised:
+        python.load(spec, host)
+    assert raised.value.kind is ErrorKind.INVALID_ARG

@@ -100,7 +100,8 @@ class ModelConfig:
             )
         for key, configured in (("dims", present["dims"]), ("optional", present.get("optional"))):
             desired = tensor.get(key, configured)
-            if configured and list_or_flag(configured) != list_or_flag(desired):
+            is_set = configured is not None and configured != []  # dims that are empty are open, False is a value
+            if is_set and list_or_flag(configured) != list_or_flag(desired):
                 raise ValueError(
                     f"model '{self._name}', tensor '{name}': the model expects {key} {desired} "
                     f"but the model configuration specifies {key} {configured}"
