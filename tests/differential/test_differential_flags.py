@@ -13,6 +13,7 @@ NEWER = {
     "http-max-input-size": "integer",
     "grpc-infer-thread-count": "integer",
     "grpc-max-response-pool-size": "integer",
+    "allow-client-shm": "boolean",
 }
 """Those of later releases than the oracle's."""
 VALUES = {
