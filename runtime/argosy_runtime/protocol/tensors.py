@@ -75,7 +75,7 @@ class InputBytes:
     def check(self, names: Iterable[str]) -> None:
         """Raise INVALID_ARG if an input of a request with these inputs has a wrong number of strings."""
         if self._miscounted:
-            name = next(name for name in input_order(names) if name in self._miscounted)
+            name = next(name for name in input_order([*names, *self._miscounted]) if name in self._miscounted)
             raise invalid(self._prefix + self._miscounted[name])
 
     def _strings(self, name: str, shape: tuple[int, ...], count: int, data: bytes | memoryview) -> Array:
