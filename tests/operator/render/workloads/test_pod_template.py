@@ -18,6 +18,7 @@ from tests.operator.render.workloads.cases import IMAGES
 from argosy.api.pool.openai import ApiKeys, OpenAi
 from argosy.api.pool.podtemplate import PodTemplate
 from argosy.api.pool.serverflags import RateLimit, ResponseCache
+from argosy.api.pool.tracing import Tracing
 from argosy.api.servingpool import ModelCache, Runtime, RuntimeName, Storage, Toleration
 from argosy.planning.plan import ServerPlan
 from argosy.render.names import secret_volume_name
@@ -200,6 +201,7 @@ def test_no_setting_is_forgotten() -> None:
         *leaves("runtime", Runtime, {"pod_template": PodTemplate}),
         *leaves("rate_limit", RateLimit, {}),
         *leaves("cache", ResponseCache, {}),
+        *leaves("tracing", Tracing, {}),
         *leaves("openai", OpenAi, {"api_keys": ApiKeys}),
         *leaves("storage", Storage, {"model_cache": ModelCache}),
         *leaves("tolerations", Toleration, {}),
