@@ -267,7 +267,7 @@ class TraceRecord:
         self._open_traces = open_traces
         self._complete = complete
         self._open = 1  # the front end
-        self._sent = (0, 0)
+        self._sent: list[tuple[int, int]] = []
 
     def add(self, parent_id: int = 0) -> Trace:
         """Return a further trace."""
@@ -288,8 +288,12 @@ class TraceRecord:
         self.traces[0].stamp("INFER_RESPONSE_COMPLETE", now)
 
     def sent(self, began: int, now: int) -> None:
-        """Record that the last response was sent, from `began` on. The front end has ended its part."""
-        self._sent = (began, now)
+        """Record that a response was sent, from `began` on."""
+        if len(self._sent) < MOST_ACTIVITIES:
+            self._sent.append((began, now))
+
+    def over(self) -> None:
+        """Record that the front end has ended its part."""
         self._close()
 
     def opened(self) -> None:
@@ -311,9 +315,10 @@ class TraceRecord:
         self._open -= 1
         if self._open:
             return
-        if self.protocol and self._sent[1]:
-            self.traces[0].stamp(f"{self.protocol}_SEND_START", self._sent[0])
-            self.traces[0].stamp(f"{self.protocol}_SEND_END", self._sent[1])
+        if self.protocol:
+            for began, ended in self._sent:
+                self.traces[0].stamp(f"{self.protocol}_SEND_START", began)
+                self.traces[0].stamp(f"{self.protocol}_SEND_END", ended)
         self._open_traces.forget(self)
         self._complete(self)
 

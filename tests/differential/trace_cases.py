@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,9 @@ CASES = [
     TraceCase("an ensemble", _TIMES, (_infer("twice", "mine"),)),
     TraceCase("an ensemble over gRPC", _TIMES, ("twice",)),
     TraceCase("a model that calls another", _TIMES, (_infer("caller"),)),
+    TraceCase("a stream", (*_TIMES, "--trace-config=level=TENSORS"), ("several",)),
+    TraceCase("generate", _TIMES, (post("/v2/models/double/generate", {"X": [1.0, 2.0]}),)),
+    TraceCase("events", _TIMES, (post("/v2/models/several/generate_stream", {"X": [1.0, 2.0]}),)),
     TraceCase("tensors", ("--trace-config=level=TENSORS", *_ALL), (_infer("double"), _infer("twice"))),
     TraceCase("times and tensors", (*_TIMES, "--trace-config=level=TENSORS"), (_infer("double"), _infer("twice"))),
     TraceCase(
@@ -148,16 +152,31 @@ def outcome(start: Callable[..., Server], case: TraceCase, folder: Path) -> dict
 
 def _answer(server: Server, call: Call | str, file: str) -> Any:
     if isinstance(call, str):
-        return _over_grpc(server, call)
+        return _over_stream(server, call) if call == "several" else _over_grpc(server, call)
     answer = normalised(send(server.http, call))
-    return json.loads(json.dumps(answer).replace(file, "<file>")) if "/infer" not in call.path else answer["status"]
+    is_setting = call.path.endswith("/trace/setting")
+    return json.loads(json.dumps(answer).replace(file, "<file>")) if is_setting else answer["status"]
 
 
 def _over_grpc(server: Server, model: str) -> str:
+    with grpc.InferenceServerClient(server.grpc) as client:
+        return str(client.infer(model, [_values()], request_id="over gRPC").get_response().model_name)
+
+
+def _over_stream(server: Server, model: str) -> int:
+    """Return how many responses come."""
+    responses: SimpleQueue[Any] = SimpleQueue()
+    with grpc.InferenceServerClient(server.grpc) as client:
+        client.start_stream(lambda result, error: responses.put(error or result))
+        client.async_stream_infer(model, [_values()], request_id="streamed")
+        client.stop_stream()
+    return responses.qsize()
+
+
+def _values() -> grpc.InferInput:
     values = grpc.InferInput("X", [1, 2], "FP32")
     values.set_data_from_numpy(np.array([[1.5, -2]], np.float32))
-    with grpc.InferenceServerClient(server.grpc) as client:
-        return str(client.infer(model, [values], request_id="over gRPC").get_response().model_name)
+    return values
 
 
 def _shape(path: Path) -> list[Any]:

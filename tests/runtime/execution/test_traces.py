@@ -49,7 +49,7 @@ class Bench:
             is_final = response.final
             client.deliver(response)
             if is_final:
-                record.sent(0, 0)
+                record.over()
 
         client.submission = self.dispatcher.submit(request, 1, None, deliver)
         return client, request

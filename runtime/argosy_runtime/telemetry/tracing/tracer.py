@@ -90,6 +90,7 @@ class Tracer:
         if request.trace is not None and request.trace.record is not None:
             now = monotonic_ns()
             request.trace.record.sent(now, now)
+            request.trace.record.over()
             request.trace = None
 
     def called(self, caller: Trace) -> Trace | None:
@@ -133,11 +134,15 @@ class _Delivery:
 
     def deliver(self, response: InferResponse) -> None:
         is_final = response.final  # a front end may change it
+        is_sent = not response.is_empty
         now = monotonic_ns()
-        if response.error is None and not response.is_empty:
+        # As in Triton, where streams over gRPC have this time once.
+        if response.error is None and (is_final or self._record.protocol == "HTTP"):
             self._record.responding(now)
         try:
             self._deliver(response)
         finally:
-            if is_final:
+            if is_sent:
                 self._record.sent(now, monotonic_ns())
+            if is_final:
+                self._record.over()

@@ -29,6 +29,7 @@ def recorded(traces: OpenTraces, level: TraceLevel = BOTH, name: str = "m", *ten
     trace.responded(InferResponse(outputs=list(tensors)))
     record.responding(50)
     record.sent(50, 60)
+    record.over()
     trace.computed(30, ExecutionTimes(1, 2, 3))
     trace.answered(40, running=False)
     assert done == [record]

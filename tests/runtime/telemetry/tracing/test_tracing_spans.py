@@ -33,6 +33,7 @@ def ensemble(span: SpanContext, done: list[TraceRecord]) -> list[Trace]:
     outer.answered(70, running=False)
     record.responding(71)
     record.sent(71, 80)
+    record.over()
     return [outer, inner]
 
 
