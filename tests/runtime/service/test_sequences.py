@@ -140,9 +140,9 @@ async def test_an_unloaded_model_answers_its_sequences_until_they_end(repository
     assert await _sum(plane, 2, 7) == 3
     with pytest.raises(ServingError, match="has no available versions"):
         await _sum(plane, 2, 8, "S")
-    assert plane.registry.records["m"].busy
+    assert plane.registry.records["m"].leaving
     assert await _sum(plane, 3, 7, "E") == 6
-    await until(lambda: not plane.registry.records["m"].busy)
+    await until(lambda: not plane.registry.records["m"].leaving)
 
 
 async def test_a_server_that_stops_takes_no_new_sequences(repository, serve):
