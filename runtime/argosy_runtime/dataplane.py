@@ -33,7 +33,6 @@ from .scheduling.response_cache.cache import ResponseCache
 from .shared_memory import system
 from .shared_memory.regions import ClientRegions
 from .startup import follow_changes, load_named
-from .telemetry.custom import CustomMetrics
 from .telemetry.log_settings import LogSettings, Setting
 from .telemetry.machine.certificates import CertificateState
 from .telemetry.machine.memory import ModelMemory
@@ -113,7 +112,7 @@ class DataPlane:
         self._started = False
         self.failure: ServingError | None = None
         """Why the server cannot serve anything, None where it can."""
-        self._metrics = ExposedMetrics(options.metrics, certificates, self.memory, machine, cache, self.on_demand)
+        self.exposed = ExposedMetrics(options.metrics, certificates, self.memory, machine, cache, self.on_demand)
 
     async def start(self) -> dict[str, ServingError]:
         """Load the models that the control mode requires. Return the failures by model.
@@ -315,7 +314,7 @@ class DataPlane:
         self._log_settings.change(changes)
 
     def model_metric(self, family: str) -> Sequence[tuple[Mapping[str, str], float]]:
-        return self._metrics.samples(family)
+        return self.exposed.samples(family)
 
     def trace_settings(self, name: str) -> Settings:
         self._require_ready(name)
@@ -331,12 +330,7 @@ class DataPlane:
             raise invalid(f"Request for unknown model : {name}")
 
     def metrics(self) -> AsyncIterator[bytes]:
-        return self._metrics.texts(self._records())
-
-    @property
-    def custom_metrics(self) -> CustomMetrics:
-        """Metrics that models define."""
-        return self._metrics.custom
+        return self.exposed.texts(self._records())
 
 
 def _stopping(request: InferRequest, config: ModelConfig) -> str:
@@ -378,7 +372,7 @@ class ModelCalls:
             case Log(level, message):
                 _model_log.log(_LEVELS.get(level, logging.INFO), "%s", message)
             case ActOnMetric(family, labels, action, value):
-                return self._plane.custom_metrics.act(owner, family, labels, action, value)
+                return self._plane.exposed.custom.act(owner, family, labels, action, value)
             case IsModelReady(name, version):
                 return await self._is_ready(name, version)
             case LoadModel(name, config, files):
@@ -389,7 +383,7 @@ class ModelCalls:
 
     def forget(self, owner: int) -> None:
         """Remove an instance that has ended from the owners of its metrics."""
-        self._plane.custom_metrics.forget(owner)
+        self._plane.exposed.custom.forget(owner)
 
     async def _is_ready(self, name: str, version: str) -> bool:
         if (check := self._plane.readiness_check(name, version)) is not None:

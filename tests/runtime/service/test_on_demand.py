@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.runtime.service.conftest import ask, infer, settled, single_response, states, value
+from tests.runtime.service.conftest import CONFIG, ask, infer, settled, single_response, states, value
 from tests.runtime.service.test_lifecycle import ENSEMBLE
 from tests.waiting import until
 
@@ -208,3 +208,18 @@ async def test_a_model_that_calls_another_loads_it(repository, serve_on_demand):
     plane = await serve_on_demand()
     assert await value(plane, "outer", 6.0) == 6.0
     assert plane.on_demand.loads == {"outer": 1, "inner": 1}
+
+
+async def test_a_model_with_an_open_sequence_stays_until_it_ends(repository, serve_on_demand):
+    sequences = "sequence_batching { max_sequence_idle_microseconds: 60000000 direct { } }"
+    add(repository, "stateful", config=CONFIG.replace("dynamic_batching { }", sequences))
+    add(repository, "m")
+    plane = await serve_on_demand(limit=SIZE)
+    await infer(plane, ask("stateful", 1.0, sequence_id=5, sequence_start=True))
+    waiting = asyncio.create_task(value(plane, "m", 8.0))
+    await asyncio.sleep(0.3)
+    assert not waiting.done()
+    assert (await states(plane))["stateful:1"] == "READY"
+    await infer(plane, ask("stateful", 2.0, sequence_id=5, sequence_end=True))
+    assert await waiting == 8.0
+    assert (await states(plane))["stateful:1"] == "UNAVAILABLE"
