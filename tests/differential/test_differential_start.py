@@ -80,7 +80,7 @@ def x(model: str, server: Server) -> Any:
 def health(server: Server) -> tuple[int, int]:
     """Return the statuses of live and ready, once the server has tried to load its models."""
     ends = time.monotonic() + 30
-    while "failed to load" not in server.tail(1000) and time.monotonic() < ends:
+    while "failed to load all models" not in server.tail(1000) and time.monotonic() < ends:
         time.sleep(0.1)
     live, ready = (send(server.http, get(f"/v2/health/{what}"))["status"] for what in ("live", "ready"))
     return live, ready

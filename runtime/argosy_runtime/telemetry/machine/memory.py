@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from time import time
+from time import monotonic, time
 from typing import Final, TypeAlias
 
 import psutil
@@ -21,6 +21,9 @@ from argosy_runtime.telemetry.exposition import Family
 _log = logging.getLogger("argosy.telemetry")
 MEASURE_SECONDS: Final = 15.0
 """Between two measurements: to read the maps of a process of many gigabytes takes tens of milliseconds."""
+
+_SHARE: Final = 0.02
+"""The most of the time that measurements may take: those of many models come less often."""
 
 Version: TypeAlias = tuple[str, int]
 """A model's name, and the number of a version."""
@@ -100,31 +103,44 @@ class ModelMemory:
         return [used, at]
 
     async def _repeat(self) -> None:
+        took = 0.0
         while True:
-            await asyncio.sleep(self._interval)
+            await asyncio.sleep(max(self._interval, took / _SHARE))
+            begun = monotonic()
             try:
                 await self.measure()
             except Exception:
                 _log.exception("the memory of models cannot be measured")
+            took = monotonic() - begun
 
 
 def _uses(processes: Mapping[Version, Sequence[int]], gpus: Mapping[int, str]) -> dict[Version, MemoryUse]:
     """Measure processes. Blocks on the kernel and the driver."""
-    on_gpus = _gpu_processes(gpus) if processes else {}
+    if not processes:
+        return {}
+    on_gpus, children = _gpu_processes(gpus), _children()
     uses: dict[Version, MemoryUse] = {}
     for version, pids in processes.items():
-        family = {pid for one in pids for pid in _with_children(one)}
+        family = {pid for one in pids for pid in _with_descendants(one, children)}
         shares = {gpu: sum(of.get(pid, 0) for pid in family) for gpu, of in on_gpus.items()}
         host = sum(map(_proportional_bytes, family))
         uses[version] = MemoryUse(host, {gpu: size for gpu, size in shares.items() if size}, time())
     return uses
 
 
-def _with_children(pid: int) -> list[int]:
-    try:
-        return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
-    except psutil.Error:
-        return [pid]
+def _children() -> dict[int, list[int]]:
+    """Return the children of every process, in one pass over all of them."""
+    children: dict[int, list[int]] = {}
+    for process in psutil.process_iter(["ppid"]):
+        children.setdefault(process.info["ppid"] or 0, []).append(process.pid)
+    return children
+
+
+def _with_descendants(pid: int, children: Mapping[int, Sequence[int]]) -> list[int]:
+    descendants = [pid]
+    for one in descendants:
+        descendants += children.get(one, ())
+    return descendants
 
 
 def _proportional_bytes(pid: int) -> int:
