@@ -37,8 +37,15 @@ class SpecBody(msgspec.Struct):
         """Return the spec of a message."""
         folders = (Path(self.model_dir), Path(self.version_dir))
         config = ModelConfig.FromString(self.config)
-        placed = (self.name, self.kind, self.device_id)
-        return InstanceSpec(config, self.version, *folders, *placed, host_policy=self.host_policy)
+        return InstanceSpec(
+            config,
+            self.version,
+            *folders,
+            name=self.name,
+            kind=self.kind,
+            device_id=self.device_id,
+            host_policy=self.host_policy,
+        )
 
 
 class Load(msgspec.Struct, tag=True):
