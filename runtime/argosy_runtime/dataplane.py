@@ -274,7 +274,7 @@ class DataPlane:
         if single and served.decoupled:
             raise DecoupledModelError
         if not self._accepting and not served.continues(request):
-            raise unavailable(_stopping(request, served.config))
+            raise unavailable(_stopping(request, self.model_config(request.model_name, request.model_version)))
         if self.tracer.active:
             return self._submit_traced(served, request, deliver)
         return served.submit(request, deliver)

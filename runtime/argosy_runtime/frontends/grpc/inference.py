@@ -39,10 +39,11 @@ class Inference:
         self.decoder = RequestDecoder()
         self.encoder = ResponseEncoder()
         self._forwarding = HeaderForwarding(forward_pattern)
+        self._forwards: bool = self._forwarding.is_on
 
     def from_template(self, head: CallHead, data: bytes, start: int) -> Decoded | None:
         """Return a request that is made of a template; None where it has none, or headers become its parameters."""
-        return None if self._chosen(head) else self.decoder.from_template(data, start)
+        return None if self._forwards and self._chosen(head) else self.decoder.from_template(data, start)
 
     def forward_headers(self, request: InferRequest, head: CallHead) -> None:
         """Add the headers that are to be forwarded to the parameters. Raises INVALID_ARG for reserved names."""
