@@ -27,6 +27,10 @@ class _Model:
         self.wake_cancelled = self.sleep_cancelled = False
         self.bug: Exception | None = None
         self.requests: list[tuple[Deliver, Submitted]] = []
+        self.sequences: set[int | str] = set()
+
+    def continues(self, request: InferRequest) -> bool:
+        return request.sequence_id in self.sequences
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         if self.bug is not None:
@@ -65,6 +69,14 @@ async def test_a_cancelled_request_does_not_move() -> None:
     assert large.requests == []
     assert [response.final for response in responses] == [True]
     assert runner.in_flight == 0
+
+
+async def test_a_sequence_stays_with_the_variant_where_it_began() -> None:
+    _, runner, (small, large) = _runner()
+    large.sequences.add(7)
+    for sequence in (7, 8, 0):
+        submit(runner, InferRequest("routed", {}, sequence_id=sequence), 1, lambda _: None)
+    assert (len(large.requests), len(small.requests)) == (1, 2)
 
 
 async def test_a_variant_whose_waking_is_cancelled_is_woken_again() -> None:

@@ -69,7 +69,8 @@ class RoutedRequest:
         """Send the request to the variant of the regime, or to another one that can answer."""
         error: ServingError | None = None
         while not self._over and self._attempt is None:
-            index = self._runner.choose(self._tried)
+            begun = self._runner.of_sequence(self._request) if not self._tried else None
+            index = self._runner.choose(self._tried) if begun is None else begun
             if index is None:
                 text = f"Request for unavailable model: '{self._runner.name}': none of its variants can answer"
                 self._send(InferResponse(error=error or unavailable(text)))

@@ -93,6 +93,14 @@ class VariantRunner:
             self._wake(index)
         return index
 
+    def of_sequence(self, request: InferRequest) -> int | None:
+        """Return the variant at which a request's sequence has begun; None without one."""
+        if request.sequence_id:
+            for index, slot in enumerate(self.slots):
+                if slot.model is not None and slot.model.continues(request):
+                    return index
+        return None
+
     def has_other(self, tried: Sequence[int]) -> bool:
         """Return whether `choose` would find a variant, and change nothing."""
         return any(

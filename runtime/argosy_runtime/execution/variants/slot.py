@@ -22,6 +22,9 @@ class VariantModel(Protocol):
     def asleep(self) -> bool:
         """True if it is asleep."""
 
+    def continues(self, request: InferRequest) -> bool:
+        """Return whether a request belongs to a sequence that has begun here."""
+
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """Start a request; `deliver` gets the responses. Raises ServingError."""
 
