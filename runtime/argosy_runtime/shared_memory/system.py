@@ -32,7 +32,7 @@ class SystemMemory:
     def read(self, offset: int, size: int) -> Data:
         if not size:
             return b""
-        copy = memoryview(np.empty(size, np.uint8))
+        copy = np.empty(size, np.uint8).data
         done = 0
         while done < size:
             count = os.preadv(self._fd, [copy[done:]], self._base + offset + done)

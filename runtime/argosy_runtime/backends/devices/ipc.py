@@ -60,7 +60,7 @@ class CudaIpcMemory:
         self._enter()
         address = ctypes.c_uint64(self._address.value + offset)
         call("cuMemcpyDtoH_v2", ctypes.c_void_p(copy.ctypes.data), address, ctypes.c_size_t(size))
-        return memoryview(copy).toreadonly()
+        return copy.data.toreadonly()
 
     def write(self, offset: int, data: Data) -> None:
         if not len(data):
