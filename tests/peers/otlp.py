@@ -1,6 +1,8 @@
 """A receiver of OpenTelemetry traces: OTLP over HTTP, decoded by the official messages."""
 
+import base64
 import gzip
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -8,6 +10,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -30,7 +33,8 @@ class OtlpReceiver:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.headers.get("Content-Encoding") == "gzip":
                     body = gzip.decompress(body)
-                receiver._take(ExportTraceServiceRequest.FromString(body))
+                is_json = self.headers["Content-Type"].startswith("application/json")
+                receiver._take(_from_json(body) if is_json else ExportTraceServiceRequest.FromString(body))
                 answer = ExportTraceServiceResponse().SerializeToString()
                 self.send_response(200)
                 self.send_header("Content-Type", "application/x-protobuf")
@@ -79,6 +83,16 @@ class OtlpReceiver:
         """Close the port."""
         self._server.shutdown()
         self._server.server_close()
+
+
+def _from_json(body: bytes) -> ExportTraceServiceRequest:
+    """Read OTLP's JSON, whose ids are hexadecimal where protobuf's own JSON has base 64."""
+    text = re.sub(rb'"((?:trace|span|parentSpan)Id)":\s*"([0-9a-fA-F]*)"', _id_as_base64, body)
+    return json_format.Parse(text, ExportTraceServiceRequest(), ignore_unknown_fields=True)
+
+
+def _id_as_base64(match: re.Match[bytes]) -> bytes:
+    return b'"%b":"%b"' % (match[1], base64.b64encode(bytes.fromhex(match[2].decode())))
 
 
 @contextmanager
