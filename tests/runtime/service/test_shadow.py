@@ -153,6 +153,15 @@ async def test_the_end_of_the_server_waits_for_no_copy(repository, serve, gate):
     gate.open()
 
 
+async def test_a_server_that_ends_refuses_requests_of_a_shadowed_model_in_triton_s_words(repository, serve):
+    add(repository)
+    plane = await loaded(serve)
+    assert await value(plane, "m") == 1
+    plane.stop_accepting()
+    with pytest.raises(ServingError, match="Server is stopping, scheduler for model has stopped accepting"):
+        await value(plane, "m")
+
+
 async def test_what_a_client_cancels_is_cancelled_at_the_candidate(repository, serve, gate):
     text = config(SHADOW)
     repository.add("m", execute=gate.code, config=text)

@@ -50,6 +50,10 @@ class Destination(Protocol):
     def decoupled(self) -> bool:
         """True if it may answer a request several times."""
 
+    @property
+    def config(self) -> ModelConfig:
+        """The configuration of the version that answers."""
+
     def continues(self, request: InferRequest) -> bool:
         """Return whether a request belongs to a sequence that has begun here."""
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
 from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.shadow.comparing import ComparisonWork
 from argosy_runtime.execution.shadow.mirror import Mirror
@@ -20,6 +22,11 @@ class ShadowedVersion:
         self.version = stable.version
         self.decoupled = stable.decoupled
         self._mirror = Mirror(shadow, stable, candidate, work, LoopClock())
+
+    @property
+    def config(self) -> ModelConfig:
+        """The configuration of the stable version."""
+        return self.stable.config
 
     def continues(self, request: InferRequest) -> bool:
         """Return whether a request belongs to a sequence that has begun at the stable version."""
