@@ -61,6 +61,11 @@ def test_how_long_clients_are_waited_for():
     assert parse([*BASE, *flags]).http_timeouts == Timeouts(head=1, body=2, idle=0)
 
 
+def test_clients_share_memory_only_if_the_flag_allows_it():
+    flags = ([], ["--allow-client-shm=false"], ["--allow-client-shm=true"])
+    assert [parse([*BASE, *more]).client_shm for more in flags] == [False, False, True]
+
+
 def test_restricted_apis():
     options = parse(
         [*BASE, "--http-restricted-api=health,metadata:key=secret", "--grpc-restricted-protocol=health:k=v"]
