@@ -1,0 +1,51 @@
+"""Traces over whole models: of requests that the cache answers, and of refused ones."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from tests.runtime.service.conftest import ask, infer
+from tests.runtime.service.test_response_cache import CACHED, COUNTING
+
+from argosy_runtime.dataplane import DataPlane
+from argosy_runtime.errors import ServingError
+from argosy_runtime.telemetry.tracing.options import TraceOptions
+from argosy_runtime.telemetry.tracing.tracer import Tracer
+from argosy_runtime.traces import TraceLevel
+
+
+@pytest.fixture
+async def plane(repository, serve, tmp_path: Path) -> DataPlane:
+    """Return a data plane that traces every request, with the model `m`, whose answers are cached."""
+    repository.add("m", config=CACHED, **COUNTING)
+    served = await serve(cache_bytes=1 << 20)
+    served.tracer = Tracer(TraceOptions(TraceLevel.TIMESTAMPS, rate=1, file=str(tmp_path / "trace.json")))
+    await served.load("m", None, {})
+    return served
+
+
+def names(plane: DataPlane, tmp_path: Path) -> list[list[str]]:
+    """End the traces, and return the names of their times by id."""
+    plane.tracer.close(10)
+    traces: dict[int, list[str]] = {}
+    for entry in json.loads((tmp_path / "trace.json").read_text()):
+        traces.setdefault(entry["id"], []).extend(time["name"] for time in entry.get("timestamps", ()))
+    return [traces[number] for number in sorted(traces)]
+
+
+async def test_a_request_that_the_cache_answers_has_no_execution(plane: DataPlane, tmp_path: Path) -> None:
+    await infer(plane, ask("m", 1))
+    await infer(plane, ask("m", 1))
+    ran, hit = await asyncio.to_thread(names, plane, tmp_path)
+    assert [name for name in ran if name.startswith("COMPUTE")] != []
+    assert hit == ["REQUEST_START", "QUEUE_START", "INFER_RESPONSE_COMPLETE", "REQUEST_END"]
+
+
+async def test_a_refused_request_leaves_nothing_open(plane: DataPlane) -> None:
+    wrong = ask("m", 1)
+    wrong.inputs = {}
+    with pytest.raises(ServingError):
+        await infer(plane, wrong)
+    assert wrong.trace is None
+    assert plane.tracer.active
