@@ -27,7 +27,13 @@ class TritonPythonModel:
         inputs = [pb_utils.get_input_tensor_by_name(request, "X").as_numpy() for request in requests]
         return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", x)]) for x in inputs]
 """
-AGENT = 'model_repository_agents { agents [ { name: "checksum" parameters { key: "MD5:1/model.py" value: "00" } } ] }'
+ENSEMBLE = """
+platform: "ensemble"
+input [ { name: "X" data_type: TYPE_INT32 dims: [ 1 ] } ]
+output [ { name: "Y" data_type: TYPE_INT32 dims: [ 1 ] } ]
+ensemble_scheduling { step [ { model_name: "nowhere" model_version: -1
+  input_map { key: "X" value: "X" } output_map { key: "Y" value: "Y" } } ] }
+"""
 FAILS = {"initialize": 'raise ValueError("no luck")'}
 UNKNOWN = "Request for unknown model: '{}' is not found"
 NO_VERSION = "Request for unknown model: '{}' has no available versions"
@@ -40,6 +46,7 @@ ROWS: dict[str, tuple[str, str, bool]] = {
     "policy": (NO_VERSION, "", False),
     "failing": (NO_VERSION, "UNAVAILABLE", False),
     "nobackend": (NO_VERSION, "UNAVAILABLE", False),
+    "ensemble": (UNKNOWN, "", True),
 }
 """Per broken model: the error of a request for it, its state in the index, and whether the server is ready with it."""
 
@@ -53,7 +60,7 @@ def write(repository: Path, name: str) -> None:
         "wrongname": 'name: "other"' + CONFIG,
         "policy": CONFIG + "version_policy { specific { versions: [ 9 ] } }",
         "nobackend": CONFIG.replace("python", "nope"),
-        "summed": CONFIG + AGENT,
+        "ensemble": ENSEMBLE,
     }
     if name not in ("empty", "noconfig"):
         (repository / name / "config.pbtxt").write_text(configs.get(name, CONFIG))
@@ -109,7 +116,7 @@ def test_all_that_can_be_wrong_next_to_a_good_model(start: StartServer, tmp_path
     server.stop()
 
 
-@pytest.mark.parametrize("name", ["empty", "typo", "noversion", "failing"])
+@pytest.mark.parametrize("name", ["empty", "typo", "noversion", "failing", "ensemble"])
 def test_whether_the_server_is_ready(start: StartServer, tmp_path: Path, name: str) -> None:
     write(tmp_path, "echo")
     write(tmp_path, name)

@@ -74,7 +74,7 @@ class Loader:
         Surplus instances have finished what they ran, where that takes no longer than an unload may.
         """
         polled = await self._poll(record, folder, override)
-        record.registered = True
+        record.registered = record.registered or not polled.is_composite
         try:
             with record.loading(polled.numbers):
                 prepared = await self._complete(polled, record, slots)

@@ -143,12 +143,15 @@ class ModelRecord:
 
     @property
     def settled(self) -> bool:
-        """True if every version serves or was unloaded, as readiness of the server asks; an unknown model does not
-        count.
+        """True if every version serves or was unloaded, as readiness of the server asks.
+
+        As in Triton, an unknown model and an ensemble that waits for its steps do not count.
         """
-        if not self.registered:
-            return True
         versions = self.versions.values()
+        if any(version.state in (State.LOADING, State.UNLOADING) for version in versions):
+            return False
+        if not self.registered or self.steps:
+            return True
         return bool(versions) and all(v.state is State.READY or v.reason == UNLOADED for v in versions)
 
     @contextmanager
@@ -165,6 +168,7 @@ class ModelRecord:
 
     def put(self, version: int, served: ServedVersion, revision: LoadedRevision | None = None) -> ServedVersion | None:
         """Put a version into service. Return the one that it replaces."""
+        self.registered = True
         record = self.versions.setdefault(version, VersionRecord())
         old, record.served, record.revision = record.served, served, revision
         self._note_answering()

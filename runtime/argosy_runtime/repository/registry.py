@@ -59,7 +59,8 @@ class Registry:
         self._overrides = OverrideStore()
         self._retirement = Retirement(options.unload_grace, self._overrides)
         self._loader = Loader(self._records, preparer, new_version, self._retirement, options.load_retries)
-        self._slots = Slots(asyncio.Semaphore(options.parallel_loads), asyncio.Semaphore(options.parallel_loads))
+        parallel = max(1, options.parallel_loads)
+        self._slots = Slots(asyncio.Semaphore(parallel), asyncio.Semaphore(parallel))
         self._work = OwnedWork()
         self._comparisons = ComparisonWork()
         self._listed = ListedAdapters(

@@ -299,3 +299,9 @@ async def test_a_name_without_a_folder_is_unknown_at_the_start(repository, serve
     plane = await serve(startup_models=("..", ""))
     assert await states(plane) == {}
     assert plane.ready()
+
+
+async def test_no_thread_for_loads_is_one(repository, serve):
+    repository.add("a")
+    plane = await serve(ControlMode.NONE, parallel_loads=0)
+    assert await states(plane) == {"a:1": "READY"}

@@ -127,6 +127,11 @@ class PreparedModel:
     broken: Mapping[int, ServingError] = field(default_factory=dict)
 
     @property
+    def is_composite(self) -> bool:
+        """True if all versions run other models, so that it can only serve once these do."""
+        return bool(self.versions) and all(prepared.is_ensemble for prepared in self.versions.values())
+
+    @property
     def numbers(self) -> tuple[int, ...]:
         """The versions to serve, broken ones among them, ascending."""
         return tuple(sorted((*self.versions, *self.broken)))
