@@ -2,6 +2,7 @@
 
 import json
 import queue
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ def test_grpc_and_its_stream(serve: Start, add_model: AddModel) -> None:
     for name in ("a", "b", "c"):
         add_model(name)
     server = serve(*FLAGS).wait_until_ready()
-    answers: queue.Queue[object] = queue.Queue()
+    answers: queue.Queue[Any] = queue.Queue()
     with grpcclient.InferenceServerClient(f"127.0.0.1:{server.ports['GRPCInference']}") as client:
         assert client.infer("a", _inputs(4)).as_numpy("Y").tolist() == [4]
         assert client.get_model_config("c").config.name == "c"

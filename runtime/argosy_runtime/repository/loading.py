@@ -96,10 +96,10 @@ class Loader:
             polled = self._preparer.poll(folder, override)
             await self._preparer.run_agents(polled, record.prepared if record.serves else None)
             return polled
-        except NoVersionError as error:
-            record.registered, record.failure = True, error.message
+        except NoVersionError as nothing:
+            record.registered, record.failure = True, nothing.message
             record.fail({}, ())
-            raise invalid(f"load failed for model '{folder.name}': {error.message}\n") from error
+            raise invalid(f"load failed for model '{folder.name}': {nothing.message}\n") from nothing
         except Exception as cause:
             error = serving_error(cause)
             record.failure = error.message
