@@ -145,11 +145,11 @@ class Clients:
             shared_memory.destroy_shared_memory_region(region)
 
     async def _infer_in(self, name: str, region: Any, x: np.ndarray[Any, Any]) -> None:
-        given, wanted = grpc.InferInput("X", list(x.shape), "FP32"), grpc.InferRequestedOutput("Y")
-        given.set_shared_memory(name, x.nbytes)
-        wanted.set_shared_memory(name, x.nbytes, offset=x.nbytes)
+        sent, output = grpc.InferInput("X", list(x.shape), "FP32"), grpc.InferRequestedOutput("Y")
+        sent.set_shared_memory(name, x.nbytes)
+        output.set_shared_memory(name, x.nbytes, offset=x.nbytes)
         model = self._random.choice(SOUND)
-        await self._grpc.infer(model, [given], outputs=[wanted], client_timeout=ANSWER_S)
+        await self._grpc.infer(model, [sent], outputs=[output], client_timeout=ANSWER_S)
         answer = shared_memory.get_contents_as_numpy(region, np.float32, x.shape, offset=x.nbytes)
         self._tally.judge(np.array_equal(answer, 2 * x))
 

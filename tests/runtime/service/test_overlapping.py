@@ -58,7 +58,7 @@ async def test_batches_overlap_up_to_the_limit(repository, serve, isolation):
 
 
 @both
-async def test_without_the_parameter_batches_follow_each_other(repository, serve, isolation):
+async def test_without_the_parameter_batches_run_one_after_another(repository, serve, isolation):
     repository.write("m", {"1/model.py": MODEL.replace("range(200)", "range(5)")}, ALONE + isolation)
     plane = await serve()
     await plane.load("m", None, {})
@@ -94,10 +94,10 @@ async def test_an_unload_answers_what_runs(repository, serve, isolation):
     repository.write("m", {"1/model.py": source}, ALONE + isolation + limit(2))
     plane = await serve()
     await plane.load("m", None, {})
-    asked = [asyncio.create_task(value(plane, "m", 1)) for _ in range(4)]
+    requested = [asyncio.create_task(value(plane, "m", 1)) for _ in range(4)]
     await until(lambda: plane.registry.find("m").running)
     await plane.unload("m", False)
-    assert max(await asyncio.gather(*asked)) == 2
+    assert max(await asyncio.gather(*requested)) == 2
 
 
 @pytest.mark.parametrize("most", ["0", "many", "-2"])
@@ -108,7 +108,7 @@ async def test_a_wrong_limit_is_refused(repository, serve, most):
         await plane.load("m", None, {})
 
 
-async def test_a_limit_without_a_coroutine_is_told(repository, serve, caplog):
+async def test_a_limit_without_a_coroutine_is_reported(repository, serve, caplog):
     repository.add("m", config=CONFIG + limit(2))
     plane = await serve()
     await plane.load("m", None, {})

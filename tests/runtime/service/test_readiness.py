@@ -85,15 +85,15 @@ async def test_an_exception_and_no_boolean_are_not_ready(repository, serve, isol
 async def test_a_model_that_computes_answers_meanwhile_and_callers_share_a_check(
     repository, serve, isolation, gate, tmp_path
 ):
-    asked = tmp_path / "asked"
-    answer = f"with open({str(asked)!r}, 'a') as asked: asked.write('x')\n        time.sleep(0.5); return True"
+    calls = tmp_path / "calls"
+    answer = f"with open({str(calls)!r}, 'a') as calls: calls.write('x')\n        time.sleep(0.5); return True"
     repository.write("m", model(answer, execute=gate.code), CONFIG + isolation)
     plane = await serve()
     await plane.load("m", None, {})
     computing = asyncio.create_task(value(plane, "m", 2))
     await gate.reached()
     assert await asyncio.gather(*(ready(plane) for _ in range(5))) == [True] * 5
-    assert asked.read_text() == "x"
+    assert calls.read_text() == "x"
     assert not computing.done()
     gate.open()
     assert await computing == 2

@@ -49,10 +49,10 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def add(repository, name: str, wanted: str = f"{OFFLINE}{PACKAGE}==1.0\n", config: str = CONFIG) -> None:
+def add(repository, name: str, requirements: str = f"{OFFLINE}{PACKAGE}==1.0\n", config: str = CONFIG) -> None:
     """Write a model with requirements."""
     folder = repository.add(name, USES_IT, config=config)
-    (folder / "1/requirements.txt").write_text(wanted)
+    (folder / "1/requirements.txt").write_text(requirements)
 
 
 async def test_requirements_are_installed_once_for_all_models_that_have_them(repository, serve, cache, caplog):
@@ -76,7 +76,7 @@ async def test_they_are_not_installed_unless_that_is_allowed(repository, serve, 
     assert not cache.exists()
 
 
-async def test_what_cannot_be_installed_is_said_in_the_installer_s_words(repository, serve, cache):
+async def test_what_cannot_be_installed_fails_with_the_installers_message(repository, serve, cache):
     add(repository, "m", f"{OFFLINE}argosy-no-such-thing\n")
     plane = await serve(requirements=cache)
     with pytest.raises(ServingError, match=r"requirements\.txt' cannot be installed") as caught:

@@ -148,7 +148,7 @@ async def test_a_producer_waits_for_the_reader_and_ends_with_the_client(reposito
     plane = await serve()
     for name in ("endless", "reader"):
         await plane.load(name, None, {})
-    asked = asyncio.create_task(infer(plane, ask("reader", 1.0)))
+    requested = asyncio.create_task(infer(plane, ask("reader", 1.0)))
     await until(reached.exists)
     await until(lambda: sent.read_text().count("sent") > 64)
     async with asyncio.timeout(30):
@@ -156,7 +156,7 @@ async def test_a_producer_waits_for_the_reader_and_ends_with_the_client(reposito
         while (size := sent.stat().st_size) != before:  # it does not go on for ever: it waits
             before = size
             await asyncio.sleep(1)
-    asked.cancel()
+    requested.cancel()
     await until(lambda: sent.read_text().endswith("cancelled\n"))
     opened.touch()
     repository.add("other")
@@ -187,13 +187,13 @@ async def test_the_call_of_a_foreign_thread_is_its_own_model_s(repository, serve
     plane = await serve()
     for name in ("caller", "held", "later"):
         await plane.load(name, None, {})
-    asked = asyncio.create_task(value(plane, "caller", 4))
+    requested = asyncio.create_task(value(plane, "caller", 4))
     await gate.reached()
     await plane.unload("later", False)
     await until(lambda: "later" not in plane.registry.records or not any(plane.registry.records["later"].serving()))
     await asyncio.sleep(0.2)
     gate.open()
-    assert await asked == 4
+    assert await requested == 4
 
 
 @both

@@ -255,8 +255,8 @@ class ServedModel:
         unready = next(filter(None, problems), "")
         if unready != self.unready:
             self.unready = unready
-            said = f"is not ready: {unready}" if unready else "is ready again"
-            _log.warning("model '%s' version %d %s", self.name, self.version, said)
+            change = f"is not ready: {unready}" if unready else "is ready again"
+            _log.warning("model '%s' version %d %s", self.name, self.version, change)
 
     @property
     def running(self) -> int:
