@@ -10,9 +10,8 @@ from typing import Any
 from tests.differential import metrics_cases
 from tests.differential.cases.http_infer import floats
 from tests.differential.http_calls import Call, get, infer, post, send, tensor
-from tests.differential.metrics_cases import settled
 from tests.differential.oracle import record
-from tests.differential.statistics_cases import StatisticsCase, moved
+from tests.differential.statistics_cases import StatisticsCase, moved, settled
 from tests.peers.server import Server
 from tests.peers.triton import triton
 

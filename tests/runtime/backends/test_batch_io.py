@@ -134,7 +134,7 @@ class Doubling:
 
 
 @given(st.lists(st.tuples(st.integers(1, 2), st.integers(0, 4)), min_size=1, max_size=4))
-def test_a_ragged_batch_equals_a_run_of_each_request(shapes: list[tuple[int, int]]) -> None:
+def test_a_ragged_batch_has_the_outputs_of_single_requests(shapes: list[tuple[int, int]]) -> None:
     text = RAGGED + 'output { name: "ROWS" data_type: TYPE_FP32 dims: [ 1 ] }'
     requests = [
         named({"X": np.random.default_rng(index).random(shape), "Y": np.full((shape[0], 1), index)})

@@ -37,6 +37,7 @@ class Model:
         self.made: list[FakeInstance] = []
         makers = [self._maker(placement) for placement in placements]
         scheduler = DynamicBatcher(BatchingRules(**{"max_batch_size": 8, "merge": False, **rules}))
+        self.clock = clock
         self.dispatcher = Dispatcher("m", 1, scheduler, makers, ModelStatistics(), clock)
         self.dispatcher.limit(limiter, self.placed)
 
@@ -112,7 +113,7 @@ async def test_a_model_that_waits_for_a_fuller_batch_keeps_no_resource():
     a.ask("a")
     b.ask("b")
     assert a.running == b.running == []
-    await a.dispatcher._clock.pass_time(100 * US)
+    await a.clock.pass_time(100 * US)
     assert (len(a.running), len(b.running)) == (1, 0)
     a.made[0].finish()
     assert len(b.running) == 1

@@ -144,7 +144,7 @@ async def test_the_window_the_limits_and_the_order_change_inplace(repository, se
     hour = CONFIG.replace("{ }", "{ max_queue_delay_microseconds: 3600000000 preferred_batch_size: [ 3 ] }")
     configure(repository, hour)
     await plane.load("m", None, {})
-    (now,) = [sery.service for sery in series(plane.registry.records.values())]
+    (now,) = [sery.service for sery in series(plane.registry.records.values(), 0)]
     assert now is not None
     assert (now.max_batch_size, now.max_queue_delay_us) == (3, 3600000000), "what is measured is what is so now"
     three = await asyncio.gather(*[value(plane, "m") for _ in range(3)])

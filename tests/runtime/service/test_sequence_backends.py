@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tests.runtime.service.conftest import ask, infer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
@@ -53,8 +54,6 @@ def _save_onnx(folder: Path) -> None:
 
 
 def _save_torch(folder: Path) -> None:
-    torch = pytest.importorskip("torch")
-
     class Sum(torch.nn.Module):
         def forward(
             self, x: torch.Tensor, state: torch.Tensor, start: torch.Tensor
