@@ -16,6 +16,7 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 from .clock import Alarm, Clock
 from .instance import Instance, Run
 from .instance_group import InstanceGroup, NewInstance
+from .limits.free_instances import FreeInstances
 from .limits.grants import Grants
 from .limits.instances import LimitedInstances
 from .open_requests import OpenRequests
@@ -51,17 +52,15 @@ class Dispatcher:
         self._statistics = statistics
         self._clock = clock
         self._group = InstanceGroup(makers, self, clock)
-        # The free instances by rank, and of equal ranks the longest free first.
-        self._free: list[int] = []
+        self._free = FreeInstances(self._group)
         self._alarm = Alarm(clock, self._wake)
         self._delivering = False
         self._closing = False
         self._open = OpenRequests(statistics)
-        self._grants: Grants | None = None
 
     def limit(self, limiter: RateLimiter, placed: LimitedInstances) -> None:
         """Run batches only on instances that the rate limiter has granted."""
-        self._grants = Grants(limiter, placed, self._wake)
+        self._free.limit(Grants(limiter, placed, self._wake))
 
     async def start(self, warm_up: Sequence[Sequence[InferRequest]] = (), warm_up_timeout: float = 600.0) -> None:
         """Load every instance and run the batches of `warm_up` on it. Raises ServingError where that fails.
@@ -81,8 +80,7 @@ class Dispatcher:
         Responses to later requests leave in this order, None for any.
         """
         self._order = order
-        if not self._delivering:
-            self._advance(self._clock.now())
+        self.wake()
 
     @property
     def ready(self) -> bool:
@@ -130,7 +128,7 @@ class Dispatcher:
         return queued
 
     def _refuses(self, request: InferRequest) -> bool:
-        """Return whether a request is refused, whatever the scheduler says."""
+        """Return whether a request is refused before the scheduler sees it."""
         return self._closing or self._group.lost is not None
 
     def continues(self, request: InferRequest) -> bool:
@@ -140,7 +138,7 @@ class Dispatcher:
     def wake(self) -> None:
         """Decide again what runs: something has changed that the scheduler or an instance waited for."""
         if not self._delivering:
-            self._advance(self._clock.now())
+            self._wake()
 
     def cancel(self, queued: QueuedRequest) -> None:
         """Remove a request whose client has gone from the queue, or cancel it at its instance."""
@@ -187,9 +185,7 @@ class Dispatcher:
         await self._group.stop(max(end - self._clock.now(), _LAST_WORDS_NS) / 1e9)
 
     def instance_added(self, number: int) -> None:
-        if self._grants is not None:
-            self._grants.added(number, self._group.instance(number))
-        self._queue_up(number)
+        self._free.added(number)
         self._advance(self._clock.now())
 
     def instance_died(self, number: int) -> None:
@@ -198,10 +194,7 @@ class Dispatcher:
 
     def instance_retired(self, number: int) -> None:
         """Send no more batches to an instance; its answers still come."""
-        if number in self._free:
-            self._free.remove(number)
-            if self._grants is not None:
-                self._grants.gone(number)
+        self._free.retired(number)
 
     def instance_leaves(self, number: int) -> bool:
         self.instance_retired(number)
@@ -219,19 +212,7 @@ class Dispatcher:
 
     def _freed(self, number: int, now: int) -> None:
         self._statistics.instance_freed(now)
-        if self._grants is not None:
-            self._grants.ended(number)
-        if self._group.has(number):
-            self._queue_up(number)
-        elif self._grants is not None:
-            self._grants.gone(number)
-
-    def _queue_up(self, number: int) -> None:
-        """Insert a free instance behind those of its rank, before those of a higher one."""
-        rank, at = self._group.instance(number).rank, len(self._free)
-        while at and self._group.instance(self._free[at - 1]).rank > rank:
-            at -= 1
-        self._free.insert(at, number)
+        self._free.ended(number)
 
     def answered(
         self, number: int, batch: list[QueuedRequest], responses: list[InferResponse], times: ExecutionTimes
@@ -301,17 +282,12 @@ class Dispatcher:
         return unavailable(f"Request for unavailable model: '{self._name}' version {self._version}: {text}")
 
     def _advance(self, now: int) -> None:
-        grants = self._grants
-        usable = self._free if grants is None else grants.usable(self._free, self._scheduler.pending)
-        decision = self._scheduler.advance(now, usable)
+        decision = self._scheduler.advance(now, self._free.usable(self._scheduler.pending))
         for batch in decision.batches:
-            self._free.remove(batch.instance)
-            if grants is not None:
-                grants.began(batch.instance)
+            self._free.began(batch.instance)
         for batch in decision.batches:
             self._dispatch(batch, now)
-        if grants is not None:
-            grants.settle(self._free, self._scheduler.pending)
+        self._free.settle(self._scheduler.pending)
         if decision.wake_at is not None:
             self._alarm.set(decision.wake_at)
         for refusal in decision.refused:
@@ -360,9 +336,8 @@ class Dispatcher:
 
     def _finish(self, queued: QueuedRequest) -> None:
         queued.over = True
-        queued.run = (
-            None  # The run refers back to this request: without the cycle the tensors are freed with their last reader.
-        )
+        # The run refers back to this request: without the cycle the tensors are freed with their last reader.
+        queued.run = None
         self._open.over(queued)
 
     def _deliver(self, queued: QueuedRequest, response: InferResponse) -> None:

@@ -10,7 +10,7 @@ from argosy_runtime.errors import ErrorKind, ServingError, internal, not_found
 from argosy_runtime.execution.process.inbox import Inbox
 from argosy_runtime.execution.process.outbox import Outbox
 from argosy_runtime.execution.process.runs import GOES_ON, WorkerRun
-from argosy_runtime.execution.process.wire.control import Lost, Manage, Managed, control_frame, read_from_process
+from argosy_runtime.execution.process.wire.control import Lost, Manage, Managed, Stop, control_frame, read_from_process
 from argosy_runtime.execution.process.wire.frames import CONTROL, RESPONSES, Frame, FrameCutter
 from argosy_runtime.execution.process.wire.responses import ResponseReader
 from argosy_runtime.execution.process.worker import SocketLine, Worker
@@ -142,8 +142,8 @@ def test_a_command_is_carried_out_and_answered(ends, model, command, kind):
     ours, theirs = ends
     worker = Worker(theirs)
     worker._model = model
-    ours.sendall(b"".join(control_frame(Manage(5, command))))
-    worker._do(worker._next())
+    ours.sendall(b"".join([*control_frame(Manage(5, command)), *control_frame(Stop())]))
+    assert isinstance(worker._next(), Stop), "a command is carried out on a thread of its own"
     cutter = FrameCutter(writable=False)
     (frame,) = cutter.came(ours.recv_into(cutter.buffer()))
     assert frame.kind == CONTROL

@@ -1,1 +1,1 @@
-"""The rate limiter as the versions of models use it."""
+"""The free instances of a model version, and the rate limiter that grants them."""
