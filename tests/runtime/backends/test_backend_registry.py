@@ -12,10 +12,10 @@ from argosy_runtime.errors import ErrorKind, ServingError
 
 def test_an_unknown_backend_is_refused_in_tritons_words() -> None:
     with pytest.raises(ServingError) as raised:
-        backends.resolve("tensorflow")
+        backends.resolve("unheard")
     assert raised.value.kind is ErrorKind.INVALID_ARG
     assert raised.value.message == (
-        "unable to find backend library for backend 'tensorflow', try specifying runtime on the model configuration."
+        "unable to find backend library for backend 'unheard', try specifying runtime on the model configuration."
     )
 
 

@@ -98,8 +98,8 @@ def test_engines_run_in_processes_of_their_own_alone():
         assert isolation(spec(backend).config) == "process"
         with pytest.raises(ServingError, match=f"ISOLATION is 'thread', and backend '{backend}' runs in a process"):
             isolation(spec(backend, parameters=thread).config)
-        assert not is_certain(spec(backend).config)
-    assert is_certain(spec("python").config)
+        assert not is_certain(spec(backend))
+    assert is_certain(spec("python"))
 
 
 def test_the_last_setting_of_a_backend_names_its_environment():
