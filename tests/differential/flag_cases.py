@@ -17,9 +17,14 @@ def flags_in(text: str) -> dict[str, str]:
 
 def help_of_triton() -> str:
     """Return the help text of the real tritonserver."""
+    return output_of_triton("--help")
+
+
+def output_of_triton(*words: str) -> str:
+    """Return what the real tritonserver prints before it ends for these words."""
     folder: Path = install()
     program = folder / "pytriton" / "tritonserver" / "bin" / "tritonserver"
     run = subprocess.run(
-        [str(program), "--help"], env={**os.environ, **environment(folder)}, capture_output=True, text=True, timeout=60
+        [str(program), *words], env={**os.environ, **environment(folder)}, capture_output=True, text=True, timeout=60
     )
     return run.stdout + run.stderr

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.differential.flag_cases import flags_in, help_of_triton
+from tests.differential.flag_cases import flags_in, help_of_triton, output_of_triton
 from tests.differential.oracle import recorded
 
 from argosy_runtime.flags import argument_parser, parse
@@ -83,4 +83,27 @@ def test_a_flag_acts_or_has_no_effect_or_is_refused_by_name(
 def test_a_value_of_the_wrong_kind_is_refused_by_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse(["--model-repository=/models", f"--{name}=many"])
-    assert re.search(rf"argument (--[a-z-]+/)?--{name}: .*many", capsys.readouterr().err)
+    wrong = r"invalid value for bool option: " if FLAGS[name] == "boolean" else r"Invalid option value\. Got "
+    assert re.search(rf"argument (--[a-z-]+/)?--{name}: {wrong}many", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("http-port", "many"),
+        ("http-port", "99999999999"),
+        ("model-load-retry-count", "99999999999"),
+        ("exit-timeout-secs", "many"),
+        ("response-cache-byte-size", "many"),
+        ("rate-limit-resource", "R:many"),
+    ],
+)
+def test_triton_refuses_a_number_in_the_same_words(
+    name: str, value: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request.getfixturevalue("triton_server")
+    words = ["--model-repository=/models", f"--{name}={value}"]
+    with pytest.raises(SystemExit):
+        parse(words)
+    said = capsys.readouterr().err.strip().rpartition(": ")[2]
+    assert said in output_of_triton(*words)

@@ -201,7 +201,7 @@ def test_settings_of_backends_are_read_or_reported():
         ),
         ([*BASE, "--http-header-forward-pattern=(a"], "'(a' is no regular expression of RE2: "),
         ([*BASE, "--cuda-memory-pool-byte-size=5"], "argument requires format <first>:<second>. Found: 5"),
-        ([*BASE, "--metrics-interval-ms=0"], "'0' is no number of milliseconds above 0"),
+        ([*BASE, "--metrics-interval-ms=0"], "Provided option value is out of bound. Got 0"),
         ([*BASE, "surplus"], "Unexpected argument: surplus"),
         ([*BASE, "--drain-quiet-secs=-1"], "--drain-quiet-secs: invalid seconds value: '-1'"),
         ([*BASE, "--drain-timeout-secs=inf"], "--drain-timeout-secs: invalid seconds value: 'inf'"),
@@ -276,8 +276,8 @@ def test_an_older_flag_does_not_take_back_the_newer_one() -> None:
         (["--http-use-ssl=true"], "--http-use-ssl needs --http-server-cert"),
         (["--grpc-use-ssl=true"], "--grpc-use-ssl needs --grpc-server-cert"),
         (["--grpc-use-ssl-mutual=1", "--grpc-server-cert=c", "--grpc-server-key=k"], "needs --grpc-root-cert"),
-        (["--grpc-keepalive-time=soon"], "'soon' is no number of milliseconds"),
-        (["--grpc-keepalive-time=-1"], "'-1' is below 0"),
+        (["--grpc-keepalive-time=soon"], "Invalid option value. Got soon"),
+        (["--grpc-keepalive-time=-1"], "Provided option value is out of bound. Got -1"),
     ],
 )
 def test_flags_of_grpc_that_say_nothing(flags: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

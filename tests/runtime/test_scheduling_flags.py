@@ -88,7 +88,7 @@ def test_metrics_settings():
             "option format is '<resource_name>:<count>:<device>' or '<resource_name>:<count>'",
         ),
         (["--rate-limit-resource=R:1:2:3"], "Got R:1:2:3"),
-        (["--rate-limit-resource=R:x"], "must be whole numbers"),
+        (["--rate-limit-resource=R:x"], "Invalid option value. Got x"),
         (["--host-policy=cpu"], "--host-policy option format is '<policy name>,<setting>=<value>'. Got cpu"),
         (
             ["--host-policy=cpu,nodes=1"],
@@ -103,7 +103,7 @@ def test_metrics_settings():
             "--metrics-config option format is <setting>=<value>. Got summary_laten",
         ),
         (["--metrics-config=a,b=c"], "--metrics-config option format is <setting>=<value>"),
-        (["--pinned-memory-pool-byte-size=-1"], "'-1' is no number of bytes"),
+        (["--pinned-memory-pool-byte-size=-1"], "Provided option value is out of bound. Got -1"),
     ],
 )
 def test_a_wrong_flag_ends_the_start_in_tritons_words(words, message, capsys):
@@ -115,3 +115,12 @@ def test_a_wrong_flag_ends_the_start_in_tritons_words(words, message, capsys):
 def test_a_large_range_of_cores_is_not_written_out():
     cores = parse([*BASE, "--host-policy=cpu,cpu-cores=0-99999999999999"]).repository.host_policies["cpu"].cpu_cores
     assert len(cores) < 10_000
+
+
+def test_flags_that_change_nothing_are_named() -> None:
+    def unused(*words: str) -> tuple[str, ...]:
+        return parse([*BASE, *words]).without_effect
+
+    assert unused() == ()
+    assert unused("--cache-directory=/x", "--rate-limit-resource=R:3") == ("--rate-limit-resource", "--cache-directory")
+    assert unused("--rate-limit-resource=R:3", "--rate-limit=execution_count") == ()

@@ -7,7 +7,7 @@ from typing import Final
 from argosy_runtime.frontends.http.clouds.sagemaker import KINDS, SageMakerOptions
 from argosy_runtime.frontends.http.clouds.vertex import VertexAiOptions
 
-from .values import boolean, integer
+from .values import boolean, port
 
 _NO_MODEL: Final = "unspecified_SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"
 _PREDICTION: Final = "PREDICTION"
@@ -23,12 +23,12 @@ def add_cloud_flags(parser: argparse.ArgumentParser, environment: Mapping[str, s
     add = parser.add_argument
     of_model = "serve the model that SAGEMAKER_TRITON_DEFAULT_MODEL_NAME names at /invocations, and /ping"
     add("--allow-sagemaker", type=boolean, default=False, help=of_model)
-    add("--sagemaker-port", type=integer, default=8080)
+    add("--sagemaker-port", type=port, default=8080)
     add("--sagemaker-safe-port-range", type=_range, metavar="FIRST-LAST", help="ports that SageMaker may be served on")
     routes = "serve the routes that AIP_PREDICT_ROUTE and AIP_HEALTH_ROUTE name; true with AIP_MODE=PREDICTION"
     add("--allow-vertex-ai", type=boolean, default=is_vertex_ai(environment), help=routes)
-    port = "AIP_HTTP_PORT without the flag, or else 8080"
-    add("--vertex-ai-port", type=integer, default=integer(environment.get("AIP_HTTP_PORT", "8080")), help=port)
+    number = "AIP_HTTP_PORT without the flag, or else 8080"
+    add("--vertex-ai-port", type=port, default=environment.get("AIP_HTTP_PORT", "8080"), help=number)
     model = "the model of predictions; without the flag the only one that is loaded"
     add("--vertex-ai-default-model", default="", help=model)
 
@@ -80,4 +80,4 @@ def _range(text: str) -> tuple[int, int]:
             "Cannot parse pair option due to incorrect number of inputs.--<pair option> argument requires format "
             f"<first>-<second>. Found: {text}"
         )
-    return integer(first), integer(last)
+    return port(first), port(last)

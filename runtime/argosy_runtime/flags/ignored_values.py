@@ -4,22 +4,10 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from .values import boolean, integer
+from .values import boolean, integer, number, size, size_above_zero
 
 Check = Callable[[str], object]
 """Takes a value. Raises argparse.ArgumentTypeError where it is wrong."""
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"Invalid option value. Got {text}") from None
-
-
-def _at_least_one(text: str) -> None:
-    if integer(text) <= 0:
-        raise argparse.ArgumentTypeError("Error: --grpc-max-response-pool-size must be greater than 0.")
 
 
 def _infer_threads(text: str) -> None:
@@ -48,22 +36,18 @@ _INTEGERS: Final = (
     "grpc-http2-max-pings-without-data",
     "grpc-infer-allocation-pool-size",
     "http-thread-count",
-    "model-load-retry-count",
     "sagemaker-thread-count",
-    "trace-count",
-    "trace-log-frequency",
-    "trace-rate",
     "vertex-ai-thread-count",
 )
 CHECKS: Final[Mapping[str, Check]] = {
     **dict.fromkeys(_INTEGERS, integer),
-    "cuda-memory-pool-byte-size": _pair(":", integer, integer),
-    "cuda-virtual-address-size": _pair(":", integer, integer),
+    "cuda-memory-pool-byte-size": _pair(":", integer, size),
+    "cuda-virtual-address-size": _pair(":", integer, size),
     "enable-peer-access": boolean,
     "grpc-infer-thread-count": _infer_threads,
-    "grpc-max-response-pool-size": _at_least_one,
-    "min-supported-compute-capability": _number,
-    "model-load-gpu-limit": _pair(":", integer, _number),
+    "grpc-max-response-pool-size": size_above_zero("--grpc-max-response-pool-size"),
+    "min-supported-compute-capability": number,
+    "model-load-gpu-limit": _pair(":", integer, number),
     "model-namespacing": boolean,
 }
 """By flag, without its dashes. Flags that may have any value are left out."""

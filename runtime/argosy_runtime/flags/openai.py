@@ -10,7 +10,7 @@ from argosy_runtime.frontends.http.openai.keyguard import KeyGuard, read_keys
 from argosy_runtime.frontends.restrictions import Api, Restriction
 from argosy_runtime.protocol.openai.keys import KEYS_FLAG, KeyFileError
 
-from .values import boolean
+from .values import boolean, port
 
 _log = logging.getLogger("argosy.openai")
 
@@ -20,7 +20,7 @@ def add_openai_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--allow-openai", type=boolean, default=True, help="serve OpenAI's API under /v1")
     own = "a port for it alone, 0 any free one; without the flag it is on the HTTP port"
-    add("--openai-port", type=int, help=own)
+    add("--openai-port", type=port, help=own)
     add("--openai-address", default="", help="where that port listens; like HTTP without the flag")
     keys = "only clients with one of these API keys use it; each line is sha256:HEX or NAME:sha256:HEX"
     add(KEYS_FLAG, type=_guard, metavar="FILE", help=keys)

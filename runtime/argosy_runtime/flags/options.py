@@ -26,6 +26,7 @@ from .ignored_values import wrong_value
 from .openai import openai_options
 from .parser import argument_parser
 from .scheduling import cache_bytes, host_policies, rate_limits
+from .scheduling import without_effect as without_effect_on_scheduling
 from .tls import tls_files
 from .tracing import trace_options
 from .values import in_two_groups, repository
@@ -125,7 +126,12 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         reuse_grpc_port=values.reuse_grpc_port,
         http_header_forward_pattern=values.http_header_forward_pattern,
         grpc_header_forward_pattern=values.grpc_header_forward_pattern,
-        without_effect=(*without_effect, *without_effect_on_backends(values.backend_config), *not_tracing),
+        without_effect=(
+            *without_effect,
+            *without_effect_on_scheduling(values),
+            *without_effect_on_backends(values.backend_config),
+            *not_tracing,
+        ),
         http_restricted=http_restricted,
         grpc_restricted=_with_control(parser, "protocol", values.grpc_restricted_protocol, values.control_token_file),
         log=_log_settings(values),

@@ -20,16 +20,19 @@ from .values import (
     backend_setting,
     boolean,
     control_token,
-    count,
+    duration,
     grpc_restriction,
     header_pattern,
     http_restriction,
-    input_size,
     log_file,
     memory_bytes,
     metrics_setting,
     milliseconds,
+    natural,
+    port,
     repository,
+    size_above_zero,
+    threads,
     verbosity,
 )
 
@@ -43,13 +46,13 @@ def argument_parser(environment: Mapping[str, str] = _NO_VARIABLES) -> argparse.
     _add_endpoint_flags(parser, environment)
     add_cloud_flags(parser, environment)
     add_openai_flags(parser)
-    add_grpc_flags(parser, boolean)
+    add_grpc_flags(parser, boolean, natural)
     add_scheduling_flags(parser)
     add_tls_flags(parser, boolean)
     add_trace_flags(parser)
     add = parser.add_argument
     add("--id", default="argosy", help="the server's name in its metadata")
-    add("--exit-timeout-secs", type=float, default=30.0, help="how long accepted requests may take at the end")
+    add("--exit-timeout-secs", type=duration, default=30.0, help="how long accepted requests may take at the end")
     drain = "after SIGTERM, go on answering until none is open and none has come for so long; 0 ends at once"
     add("--drain-quiet-secs", type=seconds, default=0.0, help=drain)
     add("--drain-timeout-secs", type=seconds, default=60.0, help="for how long at most, if requests go on")
@@ -78,7 +81,7 @@ def _add_repository_flags(parser: argparse.ArgumentParser, environment: Mapping[
     decides = "which models are loaded: all, those that changed, or those that clients load"
     add("--model-control-mode", type=str.lower, choices=modes, default="none", help=decides)
     add("--load-model", action="append", default=[], help="load at start in explicit mode; * is all")
-    add("--repository-poll-secs", type=float, default=15.0, help="how often poll mode looks")
+    add("--repository-poll-secs", type=duration, default=15.0, help="how often poll mode looks")
     add("--disable-auto-complete-config", action="store_true", help="take configurations as they are written")
     add(
         "--strict-model-config",
@@ -89,10 +92,10 @@ def _add_repository_flags(parser: argparse.ArgumentParser, environment: Mapping[
     usage = "<backend>,<setting>=<value>"
     add("--backend-config", action="append", default=[], type=backend_setting, metavar=usage)
     add("--model-config-name", default="", help="use configs/<name>.pbtxt where it exists")
-    add("--model-load-thread-count", type=int, default=4, help="how many models load at once")
-    add("--model-load-retry-count", type=count, default=0, help="how often a version that fails is loaded again")
+    add("--model-load-thread-count", type=threads, default=4, help="how many models load at once")
+    add("--model-load-retry-count", type=natural, default=0, help="how often a version that fails is loaded again")
     _add_on_demand_flags(parser)
-    add("--model-load-timeout-secs", type=float, default=600.0, help="how long one instance may take to load")
+    add("--model-load-timeout-secs", type=duration, default=600.0, help="how long one instance may take to load")
     install = "install the requirements.txt next to a model.py into an environment of its own"
     add("--allow-model-requirements", type=boolean, default=False, help=install)
     where = "where these environments are kept, ~/.cache/argosy/requirements by default; servers may share it"
@@ -111,9 +114,9 @@ def _add_on_demand_flags(parser: argparse.ArgumentParser) -> None:
 
 def _add_endpoint_flags(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     add = parser.add_argument
-    for name, port in (("http", 8000), ("grpc", 8001), ("metrics", 8002)):
+    for name, default in (("http", 8000), ("grpc", 8001), ("metrics", 8002)):
         add(f"--allow-{name}", type=boolean, default=name == "metrics" or not is_vertex_ai(environment))
-        add(f"--{name}-port", type=int, default=port, help="0 takes any free one")
+        add(f"--{name}-port", type=port, default=default, help="0 takes any free one")
         add(f"--{name}-address", default="" if name == "metrics" else "0.0.0.0")
     for kind in ("cpu", "gpu"):
         add(f"--allow-{kind}-metrics", type=boolean, default=True)
@@ -123,7 +126,8 @@ def _add_endpoint_flags(parser: argparse.ArgumentParser, environment: Mapping[st
     add("--metrics-interval-ms", type=milliseconds, default=2000, help="how often CPUs and GPUs are measured")
     add("--reuse-http-port", type=boolean, default=False)
     add("--reuse-grpc-port", type=boolean, default=False)
-    add("--http-max-input-size", type=input_size, default=64 * 1024 * 1024, help="bytes, also after decompression")
+    most, above_zero = "bytes, also after decompression", size_above_zero("--http-max-input-size")
+    add("--http-max-input-size", type=above_zero, default=64 << 20, help=most)
     times = Timeouts()
     slow = "how long a request's head may take to come; 0 is for ever"
     add("--http-header-timeout-secs", type=seconds, default=times.head, help=slow)

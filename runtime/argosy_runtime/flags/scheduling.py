@@ -9,6 +9,8 @@ from typing import Final
 from argosy_runtime.backends.contract import HostPolicy
 from argosy_runtime.scheduling.limits.resources import ResourceLimit
 
+from .values import natural, size
+
 _LOCAL: Final = "local"
 _DEFAULT_CACHES: Final = "/opt/tritonserver/caches"
 _DEPRECATED: Final = (
@@ -34,11 +36,11 @@ def add_scheduling_flags(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--response-cache-byte-size",
-        type=int,
+        type=size,
         metavar="BYTES",
         help="the older name of --cache-config=local,size=BYTES",
     )
-    add("--cache-directory", default=_DEFAULT_CACHES, help="without effect: the one cache, local, is built in")
+    add("--cache-directory", help="without effect: the one cache, local, is built in")
     limit = "execution_count: instances run when the resources of their rate_limiter are free, by priority"
     add("--rate-limit", type=rate_limit_mode, default="off", metavar="MODE", help=limit)
     resource = "how many of a resource there are; without a device, on each"
@@ -52,7 +54,7 @@ def add_scheduling_flags(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--pinned-memory-pool-byte-size",
-        type=pool_bytes,
+        type=size,
         default=256 << 20,
         help="page-locked memory for copies to GPUs",
     )
@@ -95,9 +97,10 @@ def cache_bytes(parser: argparse.ArgumentParser, values: argparse.Namespace) -> 
         print(_DEPRECATED.format(values.response_cache_byte_size), file=sys.stderr)
     if not settings:
         return 0
+    folder = values.cache_directory or _DEFAULT_CACHES
     if others := sorted({name for name, _, _ in settings} - {_LOCAL}):
         parser.error(
-            f"unable to find 'libtritoncache_{others[0]}.so' for cache. Searched: {values.cache_directory}: this "
+            f"unable to find 'libtritoncache_{others[0]}.so' for cache. Searched: {folder}: this "
             f"server has one cache, '{_LOCAL}', and loads no others"
         )
     sizes = [value for _, setting, value in settings if setting == "size"]
@@ -109,13 +112,6 @@ def cache_bytes(parser: argparse.ArgumentParser, values: argparse.Namespace) -> 
     if not int(size[1]):
         parser.error("Failed to initialize LocalCache: a size of 0 bytes holds nothing")
     return int(size[1])
-
-
-def pool_bytes(text: str) -> int:
-    """Parse a number of bytes, 0 for none."""
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of bytes")
-    return int(text)
 
 
 def rate_limit_mode(text: str) -> str:
@@ -133,9 +129,14 @@ def rate_limit_resource(text: str) -> ResourceLimit:
             "--rate-limit-resource option format is '<resource_name>:<count>:<device>' or '<resource_name>:<count>'. "
             f"Got {text}"
         )
-    if not all(number.isascii() and number.isdigit() for number in numbers):
-        raise argparse.ArgumentTypeError(f"the count and the device of '{text}' must be whole numbers from 0 on")
-    return ResourceLimit(name, int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else None)
+    amount, *device = map(natural, numbers)
+    return ResourceLimit(name, amount, device[0] if device else None)
+
+
+def without_effect(values: argparse.Namespace) -> list[str]:
+    """Return those of the flags that are given and change nothing."""
+    resources = ["--rate-limit-resource"] if values.rate_limit_resource and rate_limits(values) is None else []
+    return [*resources, *(["--cache-directory"] if values.cache_directory is not None else [])]
 
 
 def rate_limits(values: argparse.Namespace) -> tuple[ResourceLimit, ...] | None:
@@ -182,9 +183,10 @@ _MOST_CORES: Final = 8191
 
 
 def _integer(what: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{what}: Can't parse '{text}' to integer")
-    return int(text)
+    try:
+        return size(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"{what}: Can't parse '{text}' to integer") from None
 
 
 def host_policies(settings: Sequence[tuple[str, HostPolicy]]) -> Mapping[str, HostPolicy]:

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -10,11 +9,11 @@ from typing import Final
 from argosy_runtime.telemetry.tracing.options import DEFAULT_RATE, TraceMode, TraceOptions
 from argosy_runtime.traces import TraceLevel
 
+from .values import integer
+
 _ON: Final = ("true", "on", "min", "max", "timestamps")
 _OFF: Final = ("false", "off")
-_INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _UINT32: Final = 2**32
-_INT32: Final = 2**31
 _USAGE: Final = "--trace-config option format is '<trace mode>,<setting>=<value>'. Got "
 _BATCHES: Final = {"bsp_max_queue_size": 2048, "bsp_schedule_delay": 5000, "bsp_max_export_batch_size": 512}
 """Settings of the batch span processor, with their defaults; OTEL_BSP_… in the environment replaces these."""
@@ -39,11 +38,11 @@ def add_trace_flags(parser: argparse.ArgumentParser) -> None:
     )
     add("--trace-config", action="append", default=[], type=_config, metavar=usage, help=settings)
     add("--trace-level", action="append", default=[], type=_level, help="deprecated: --trace-config level=…")
-    add("--trace-rate", type=_integer, default=DEFAULT_RATE, help="deprecated: --trace-config rate=…")
-    add("--trace-count", type=_integer, default=-1, help="deprecated: --trace-config count=…")
+    add("--trace-rate", type=integer, default=DEFAULT_RATE, help="deprecated: --trace-config rate=…")
+    add("--trace-count", type=integer, default=-1, help="deprecated: --trace-config count=…")
     add("--trace-file", default="", metavar="FILE", help="deprecated: --trace-config triton,file=…")
     frequency = "deprecated: --trace-config triton,log-frequency=…"
-    add("--trace-log-frequency", type=_integer, default=0, help=frequency)
+    add("--trace-log-frequency", type=integer, default=0, help=frequency)
 
 
 def trace_options(parser: argparse.ArgumentParser, values: argparse.Namespace) -> tuple[TraceOptions, tuple[str, ...]]:
@@ -102,7 +101,7 @@ class _Reader:
 
     def _read(self, setting: str, text: str) -> int:
         try:
-            return _integer(text)
+            return integer(text)
         except argparse.ArgumentTypeError as error:
             self._parser.error(f'Bad option: "--trace-config {self._prefix}{setting}".\n{error}')
 
@@ -167,9 +166,3 @@ def _level(text: str) -> TraceLevel:
     if lowered == "tensors":
         return TraceLevel.TENSORS
     raise argparse.ArgumentTypeError(f"invalid value for trace level option: {text}")
-
-
-def _integer(text: str) -> int:
-    if not _INTEGER.fullmatch(text) or not -_INT32 <= int(text) < _INT32:
-        raise argparse.ArgumentTypeError(f"Invalid option value. Got {text}")
-    return int(text)

@@ -3,7 +3,10 @@
 import argparse
 import math
 import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final, TypeVar
 
 from argosy_common.quantity import parse_bytes
 from argosy_runtime.frontends.forwarding import HeaderForwarding
@@ -13,6 +16,10 @@ from argosy_runtime.repository.options import BackendSetting
 _GRPC_HEADER_PREFIX = "triton-grpc-protocol-"
 _GROUPS = tuple(api for api in Api if api is not Api.MODEL_INDEX)
 """Triton's groups, in which the index is a part of the model repository, and OpenAI's API."""
+_INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+_INT32: Final = 2**31
+_INT64: Final = 2**63
+_Number = TypeVar("_Number", int, float)
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
 
 
@@ -93,13 +100,6 @@ def metrics_setting(text: str) -> tuple[str, str]:
     return setting, value
 
 
-def count(text: str) -> int:
-    """Parse a number from 0 on."""
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"'{text}' is no number from 0 on")
-    return int(text)
-
-
 def repository(text: str) -> Path:
     """Return the path of a repository, which must be a folder's: an object storage is refused with the nearest way."""
     scheme, separator, _ = text.partition("://")
@@ -120,25 +120,6 @@ def memory_bytes(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def milliseconds(text: str) -> float:
-    """Parse a number of milliseconds above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of milliseconds above 0")
-    return value
-
-
-def input_size(text: str) -> int:
-    """Parse a number of bytes above 0."""
-    value = integer(text)
-    if value <= 0:
-        raise argparse.ArgumentTypeError("Error: --http-max-input-size must be greater than 0.")
-    return value
-
-
 def header_pattern(text: str) -> str:
     """Return a pattern of headers' names once it is known to be one."""
     try:
@@ -148,12 +129,68 @@ def header_pattern(text: str) -> str:
     return text
 
 
-def integer(text: str) -> int:
-    """Parse a whole number."""
+def integer(text: str, least: int = -_INT32, most: int = _INT32 - 1) -> int:
+    """Parse a whole number from `least` to `most`."""
+    if not _INTEGER.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"Invalid option value. Got {text}")
+    return _within(int(text), text, least, most)
+
+
+def number(text: str, least: float = -math.inf) -> float:
+    """Parse a finite number from `least` on."""
     try:
-        return int(text)
+        value = float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"Invalid option value. Got {text}") from None
+    return _within(value, text, least, sys.float_info.max)
+
+
+def _within(value: _Number, text: str, least: float, most: float) -> _Number:
+    if not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"Provided option value is out of bound. Got {text}")
+    return value
+
+
+def natural(text: str) -> int:
+    """Parse a whole number of 32 bits from 0 on."""
+    return integer(text, 0)
+
+
+def threads(text: str) -> int:
+    """Parse a number of threads from 1 on."""
+    return integer(text, 1)
+
+
+def duration(text: str) -> float:
+    """Parse a time of 0 or longer."""
+    return number(text, 0)
+
+
+def milliseconds(text: str) -> float:
+    """Parse a time of at least 1 ms."""
+    return number(text, 1)
+
+
+def size(text: str) -> int:
+    """Parse a number of bytes from 0 on."""
+    return integer(text, 0, _INT64 - 1)
+
+
+def port(text: str) -> int:
+    """Parse the number of a port, where 0 takes any free one."""
+    return integer(text, 0, 65535)
+
+
+def size_above_zero(flag: str) -> Callable[[str], int]:
+    """Return the parser of a flag's size, which says in tritonserver's words that 0 is none."""
+
+    def parse(text: str) -> int:
+        value = integer(text, -_INT64, _INT64 - 1)
+        if value <= 0:
+            raise argparse.ArgumentTypeError(f"Error: {flag} must be greater than 0.")
+        return value
+
+    return parse
 
 
 def verbosity(text: str) -> int:

@@ -13,16 +13,21 @@ COMPRESSION: Final = {"none": 0, "low": 1, "medium": 6, "high": 9}
 _UNLIMITED_MS: Final = 2**31 - 1
 
 
-def add_flags(parser: argparse.ArgumentParser, boolean: Callable[[str], bool]) -> None:
+def add_flags(parser: argparse.ArgumentParser, boolean: Callable[[str], bool], natural: Callable[[str], int]) -> None:
     """Add the flags; times are in milliseconds, as gRPC has them."""
+
+    def seconds(text: str) -> float:
+        milliseconds = natural(text)
+        return NEVER if milliseconds == _UNLIMITED_MS else milliseconds / 1000
+
     add = parser.add_argument
     add(
         "--grpc-keepalive-time",
-        type=_seconds,
+        type=seconds,
         default=7200.0,
         help="ms of silence before a client is sent a PING",
     )
-    add("--grpc-keepalive-timeout", type=_seconds, default=20.0, help="ms in which the client has to answer that PING")
+    add("--grpc-keepalive-timeout", type=seconds, default=20.0, help="ms in which the client has to answer that PING")
     add(
         "--grpc-keepalive-permit-without-calls",
         type=boolean,
@@ -30,10 +35,10 @@ def add_flags(parser: argparse.ArgumentParser, boolean: Callable[[str], bool]) -
         help="PINGs also between calls",
     )
     pings = "--grpc-http2-min-recv-ping-interval-without-data"
-    add(pings, type=_seconds, default=300.0, help="fewest ms between two PINGs of a client that sends no data")
-    add("--grpc-http2-max-ping-strikes", type=int, default=2, help="PINGs that may come sooner; 0: any number")
-    add("--grpc-max-connection-age", type=_seconds, default=NEVER, help="ms before a client is asked to connect again")
-    add("--grpc-max-connection-age-grace", type=_seconds, default=NEVER, help="ms that its calls in progress then have")
+    add(pings, type=seconds, default=300.0, help="fewest ms between two PINGs of a client that sends no data")
+    add("--grpc-http2-max-ping-strikes", type=natural, default=2, help="PINGs that may come sooner; 0: any number")
+    add("--grpc-max-connection-age", type=seconds, default=NEVER, help="ms before a client is asked to connect again")
+    add("--grpc-max-connection-age-grace", type=seconds, default=NEVER, help="ms that its calls in progress then have")
     level = "--grpc-infer-response-compression-level"
     add(level, type=str.lower, choices=COMPRESSION, default="none", help="gzip for responses, where clients read it")
     add("--allow-grpc-reflection", type=boolean, default=True, help="clients such as grpcurl may read the schemas")
@@ -52,14 +57,3 @@ def keepalive_rules(arguments: argparse.Namespace) -> KeepAliveRules:
         max_age=arguments.grpc_max_connection_age,
         max_age_grace=arguments.grpc_max_connection_age_grace,
     )
-
-
-def _seconds(text: str) -> float:
-    """Return milliseconds as seconds."""
-    try:
-        milliseconds = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of milliseconds") from None
-    if milliseconds < 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is below 0")
-    return NEVER if milliseconds >= _UNLIMITED_MS else milliseconds / 1000
