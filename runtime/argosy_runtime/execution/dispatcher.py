@@ -12,6 +12,7 @@ from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.scheduling.queued_request import BatchKey, QueuedRequest, cancellation
 from argosy_runtime.scheduling.scheduler import Batch, Scheduler, not_rescheduled
 from argosy_runtime.telemetry.statistics import ModelStatistics
+from argosy_runtime.telemetry.tracing.executions import trace_answer, trace_execution
 
 from .clock import Alarm, Clock
 from .instance import Instance, Run
@@ -56,6 +57,7 @@ class Dispatcher:
         self._alarm = Alarm(clock, self._wake)
         self._delivering = False
         self._closing = False
+        self._traced = False  # a request was: batches are looked through for traces only then
         self._open = OpenRequests(statistics)
 
     def limit(self, limiter: RateLimiter, placed: LimitedInstances) -> None:
@@ -111,9 +113,13 @@ class Dispatcher:
         """Accept a request; `deliver` gets its responses, the last one final. Refusals are delivered too."""
         now = self._clock.now()
         queued = QueuedRequest(request, now, size, key, deliver, self)
-        refusal = self._unready() if self._refuses(request) else self._scheduler.submit(queued)
+        if (self._closing or self._group.lost is not None) and self._refuses(request):
+            refusal: ServingError | None = self._unready()
+        else:
+            refusal = self._scheduler.submit(queued)
         self._open.opened(queued)
         if request.trace is not None:
+            self._traced = True
             request.trace.begin(self._name, self._version, request, now)
         if refusal is not None:
             self._fail(queued, refusal)
@@ -128,8 +134,8 @@ class Dispatcher:
         return queued
 
     def _refuses(self, request: InferRequest) -> bool:
-        """Return whether a request is refused before the scheduler sees it."""
-        return self._closing or self._group.lost is not None
+        """Return whether a request is refused before the scheduler sees it, where instances are lost or it closes."""
+        return True
 
     def continues(self, request: InferRequest) -> bool:
         """Return whether a request belongs to a sequence that has begun here."""
@@ -233,10 +239,10 @@ class Dispatcher:
         for queued, response in zip(batch, responses, strict=True):
             self._finish(queued)
             self._deliver(queued, response)
-            trace = queued.request.trace
-            if trace is not None:
-                trace.computed(queued.started, times)
-                trace.answered(now, running=False)
+        if self._traced:
+            trace_execution(batch, times, now)
+            for queued in batch:
+                trace_answer(queued, now)
         if outermost:
             self._delivering = False
             if self._scheduler.pending:
@@ -266,28 +272,30 @@ class Dispatcher:
             queued.responded = now
         is_final = response.final
         self._deliver(queued, response)
-        if is_final and queued.request.trace is not None:
-            _trace_answer(queued, now)
+        if self._traced and is_final:
+            trace_answer(queued, now)
 
     def executed(self, batch: list[QueuedRequest], times: ExecutionTimes | None) -> None:
         """Count a batch that has run."""
         now = self._clock.now()
         self._statistics.executed(batch, times, now)
-        for queued in batch:
-            if queued.request.trace is not None and (times is not None or queued.over):
-                queued.request.trace.computed(queued.started, times or ExecutionTimes(0, now - queued.started, 0))
+        if self._traced:
+            trace_execution(batch, times, now)
 
     def _unready(self) -> ServingError:
         text = self.problem or "it is being unloaded"
         return unavailable(f"Request for unavailable model: '{self._name}' version {self._version}: {text}")
 
     def _advance(self, now: int) -> None:
-        decision = self._scheduler.advance(now, self._free.usable(self._scheduler.pending))
+        free = self._free
+        usable = free.usable(self._scheduler.pending) if free.is_limited else free.numbers
+        decision = self._scheduler.advance(now, usable)
         for batch in decision.batches:
-            self._free.began(batch.instance)
+            free.began(batch.instance)
         for batch in decision.batches:
             self._dispatch(batch, now)
-        self._free.settle(self._scheduler.pending)
+        if free.is_limited:
+            free.settle(self._scheduler.pending)
         if decision.wake_at is not None:
             self._alarm.set(decision.wake_at)
         for refusal in decision.refused:
@@ -347,7 +355,7 @@ class Dispatcher:
         names = queued.request.requested_outputs
         if names:
             response.keep(names)
-        if queued.request.trace is not None:
+        if self._traced and queued.request.trace is not None:
             queued.request.trace.responded(response)
         try:
             queued.deliver(response)
@@ -389,13 +397,3 @@ class _Running:
 
     def done(self, times: ExecutionTimes | None) -> None:
         self._dispatcher.executed(self._batch, times)
-
-
-def _trace_answer(queued: QueuedRequest, now: int) -> None:
-    """Record the last response to a traced request. One that comes after its execution was computed until then."""
-    trace = queued.request.trace
-    if trace is None:
-        return
-    if queued.executed:
-        trace.computed(queued.started, ExecutionTimes(0, now - queued.started, 0))
-    trace.answered(now, running=bool(queued.started) and not queued.executed)

@@ -10,17 +10,19 @@ from .grants import Grants
 class FreeInstances:
     """The free instances by rank, and of equal ranks the longest free first.
 
-    With `grants` of a rate limiter, only those that it has granted are usable.
+    Where that `is_limited` by a rate limiter, only those that it has granted are usable, or else all `numbers`.
     """
 
     def __init__(self, group: InstanceGroup) -> None:
         self._group = group
-        self._numbers: list[int] = []
+        self.numbers: list[int] = []
+        self.is_limited = False
         self._grants: Grants | None = None
 
     def limit(self, grants: Grants) -> None:
         """Let a rate limiter grant instances from now on."""
         self._grants = grants
+        self.is_limited = True
 
     def added(self, number: int) -> None:
         """Add an instance that is loaded."""
@@ -30,14 +32,14 @@ class FreeInstances:
 
     def retired(self, number: int) -> None:
         """Remove an instance that is to get no more batches; one that runs a batch is dropped when that ends."""
-        if number in self._numbers:
-            self._numbers.remove(number)
+        if number in self.numbers:
+            self.numbers.remove(number)
             if self._grants is not None:
                 self._grants.gone(number)
 
     def began(self, number: int) -> None:
         """Remove an instance that gets a batch."""
-        self._numbers.remove(number)
+        self.numbers.remove(number)
         if self._grants is not None:
             self._grants.began(number)
 
@@ -52,16 +54,19 @@ class FreeInstances:
 
     def usable(self, pending: int) -> Sequence[int]:
         """Return the instances that a batch may go to, while so many requests wait."""
-        return self._numbers if self._grants is None else self._grants.usable(self._numbers, pending)
+        return self.numbers if self._grants is None else self._grants.usable(self.numbers, pending)
 
     def settle(self, pending: int) -> None:
         """Return grants that no batch took, or request grants for the requests that still wait."""
         if self._grants is not None:
-            self._grants.settle(self._numbers, pending)
+            self._grants.settle(self.numbers, pending)
 
     def _insert(self, number: int) -> None:
         """Insert an instance behind those of its rank, before those of a higher one."""
-        rank, at = self._group.instance(number).rank, len(self._numbers)
-        while at and self._group.instance(self._numbers[at - 1]).rank > rank:
+        if not self.numbers:
+            self.numbers.append(number)
+            return
+        rank, at = self._group.instance(number).rank, len(self.numbers)
+        while at and self._group.instance(self.numbers[at - 1]).rank > rank:
             at -= 1
-        self._numbers.insert(at, number)
+        self.numbers.insert(at, number)

@@ -36,16 +36,17 @@ class SequenceDispatcher(Dispatcher):
 
     def submit(self, request: InferRequest, size: int, key: BatchKey | None, deliver: Deliver) -> QueuedRequest:
         """Accept a request, as other dispatchers do. Raises ServingError for one that no sequence takes."""
-        error = None if self._refuses(request) else self._sequences.refusal(request, size)
-        if error is not None:
-            raise error
+        if not ((self._closing or self._group.lost is not None) and self._refuses(request)):
+            error = self._sequences.refusal(request, size)
+            if error is not None:
+                raise error
         return super().submit(request, size, key, deliver)
 
     def continues(self, request: InferRequest) -> bool:
         return self._sequences.continues(request)
 
     def _refuses(self, request: InferRequest) -> bool:
-        return self._group.lost is not None or (self._closing and not self._sequences.continues(request))
+        return self._group.lost is not None or not self._sequences.continues(request)
 
     @property
     def owes(self) -> bool:

@@ -124,7 +124,8 @@ class InferCall(UnaryCall):
     def _submit(self, decoded: Decoded) -> None:
         self._request, self._options = decoded.request, decoded.options
         decoded.request.origin = self.head
-        decoded.request.received = self._began
+        if TRACING.on:
+            decoded.request.received = self._began
         try:
             self._submission = self._inference.submit(decoded, self._deliver, single=True)
         except DecoupledModelError as decoupled:

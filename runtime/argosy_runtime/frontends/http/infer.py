@@ -14,6 +14,7 @@ from argosy_runtime.protocol.http import response as http_response
 from argosy_runtime.protocol.http.response import OutputEncoding
 from argosy_runtime.shared_memory.locations import TensorLocations
 from argosy_runtime.tensors import Data
+from argosy_runtime.traces import TRACING
 
 from . import compression
 from .wire.heads import Head
@@ -161,7 +162,8 @@ def submit(
 ) -> None:
     """Submit a request whose one response `deliver` sends. An error is sent at once."""
     request.origin = context.head
-    request.received = context.received
+    if TRACING.on:
+        request.received = context.received
     try:
         if locations is None:
             submission = plane.submit(request, deliver, True)
