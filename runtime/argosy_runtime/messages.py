@@ -109,7 +109,8 @@ class InferRequest:
     """One inference request, decoded.
 
     `model_version` is "" where the version policy decides. `requested_outputs` empty means all of them.
-    `timeout_us` 0 and `priority` 0 mean the model's defaults. `sequence_id` 0 or "" means no sequence.
+    `timeout_us` 0 and `priority` 0 mean the model's defaults. `sequence_id` 0 or "" means no sequence. `parameters` are
+    shared by the requests of a template: they may be replaced, and not changed.
     `template` and `raw` are None for a request without a template; of one that has it only the inputs may be replaced,
     after which it has none. `device_outputs` are outputs that the caller accepts in a device's memory. `origin` is
     None where no client sent the request. `pinned`: the version that was chosen for it and others together, 0 for none.

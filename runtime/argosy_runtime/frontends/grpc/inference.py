@@ -53,7 +53,8 @@ class Inference:
         reason = refusal(chosen)
         if reason:
             raise invalid(reason)
-        request.parameters.update(chosen)
+        # A template has the same parameters as the request that it was made of.
+        request.parameters = {**request.parameters, **chosen}
 
     def _chosen(self, head: CallHead) -> dict[str, str]:
         """Return the headers that become parameters; equal heads are looked through once."""

@@ -101,7 +101,8 @@ class InferHandler:
         if self._refusal:
             context.reply(error_reply(invalid(self._refusal)))
             return
-        request.parameters.update(self._forwarded)
+        if self._forwarded:
+            request.parameters = {**request.parameters, **self._forwarded}
         submit(self._plane, context, request, _Answer(self, context, encoding).deliver, encoding.locations)
 
     def answer(self, context: RequestContext, response: InferResponse, encoding: OutputEncoding) -> None:

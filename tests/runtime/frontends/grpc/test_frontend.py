@@ -78,6 +78,30 @@ def test_infer(client: triton.InferenceServerClient, running: Running) -> None:
     assert seen.parameters == {"mine": 1.5, "fwd-me": "on"}
 
 
+@pytest.mark.parametrize("streams", [False, True])
+def test_forwarded_headers_are_parameters_of_their_own_request_alone(
+    client: triton.InferenceServerClient, running: Running, streams: bool
+) -> None:
+    sent = triton.InferInput("A", [2], "INT32")
+    sent.set_data_from_numpy(np.array([1, -2], np.int32))
+
+    def ask(headers: dict[str, str]) -> None:
+        if not streams:
+            client.infer("any", [sent], parameters={"mine": 1, "streams": streams}, headers=headers)
+            return
+        answers: queue.Queue[object] = queue.Queue()
+        client.start_stream(lambda result, error: answers.put(error or result), headers=headers)
+        client.async_stream_infer("any", [sent], parameters={"mine": 1, "streams": streams})
+        assert isinstance(answers.get(timeout=10), triton.InferResult)
+        client.stop_stream()
+
+    forwarded = [{"fwd-me": "secret"}, {"fwd-me": "secret"}, {}, {"fwd-other": "2"}, {}, {}]
+    for headers in forwarded:
+        ask(headers)
+    own = [dict(request.parameters) for request in running.plane.requests]
+    assert own == [{"mine": 1, "streams": streams, **headers} for headers in forwarded]
+
+
 def test_classification(client: triton.InferenceServerClient) -> None:
     sent = triton.InferInput("IN", [1, 3], "FP32")
     sent.set_data_from_numpy(np.array([[0.5, 2, 1]], np.float32))
