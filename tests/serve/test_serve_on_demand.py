@@ -2,10 +2,13 @@
 
 import json
 import queue
+import urllib.error
+import urllib.request
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.memory_objects import memory_object
 from tests.serve.conftest import AddModel, Start
 from tests.serve.process import Serving, wait_until
 from tritonclient import grpc as grpcclient
@@ -67,6 +70,64 @@ def test_grpc_and_its_stream(serve: Start, add_model: AddModel) -> None:
     assert [result.as_numpy("Y").tolist() for result in (*got[:3], got[4])] == [[0], [1], [2], [7]]
     assert isinstance(got[3], InferenceServerException)
     assert "unknown model: 'nope' is not found" in str(got[3])
+
+
+def test_a_raw_body_loads_its_model(serve: Start, add_model: AddModel) -> None:
+    add_model("a")
+    server = serve(*FLAGS).wait_until_ready()
+    for path, expected in (("a", (200, 6)), ("nope", (404, 0)), ("a/versions/7", (404, 0))):
+        url = f"http://127.0.0.1:{server.ports['HTTP']}/v2/models/{path}/infer"
+        request = urllib.request.Request(url, np.array([6], np.int32).tobytes())
+        request.add_header("Inference-Header-Content-Length", "0")
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                got = answer.status, int.from_bytes(answer.read()[-4:], "little")
+        except urllib.error.HTTPError as error:
+            with error:
+                got = error.code, 0
+        assert got == expected
+
+
+def test_requests_with_tensors_in_shared_memory_load_their_models(serve: Start, add_model: AddModel) -> None:
+    for name in ("a", "b", "c"):
+        add_model(name)
+    server = serve(*FLAGS, "--allow-client-shm=true").wait_until_ready()
+    answers: queue.Queue[Any] = queue.Queue()
+    located = {"shared_memory_region": "r", "shared_memory_byte_size": 4}
+    with (
+        memory_object(np.array([8, 0], np.int32).tobytes()) as made,
+        grpcclient.InferenceServerClient(f"127.0.0.1:{server.ports['GRPCInference']}") as client,
+    ):
+        client.register_system_shared_memory("r", made.key, 8)
+        tensor = {"name": "X", "datatype": "INT32", "shape": [1], "parameters": located}
+        status, body = server.ask("/v2/models/a/infer", {"inputs": [tensor]})
+        assert (status, json.loads(body)["outputs"][0]["data"]) == (200, [8])
+        wrong = {**tensor, "parameters": {**located, "shared_memory_region": "none"}}
+        status, body = server.ask("/v2/models/b/infer", {"inputs": [wrong]})
+        assert (status, _models(server)) == (404, ["a"])
+        assert "Unable to find shared memory region: 'none'" in json.loads(body)["error"]
+        shared = grpcclient.InferInput("X", [1], "INT32")
+        shared.set_shared_memory("r", 4)
+        output = grpcclient.InferRequestedOutput("Y")
+        output.set_shared_memory("r", 4, offset=4)
+        client.infer("b", [shared], outputs=[output])
+        assert np.frombuffer(made.read(), np.int32).tolist() == [8, 8]
+        client.start_stream(lambda result, error: answers.put(error or result))
+        client.async_stream_infer("c", [shared])
+        assert answers.get(timeout=30).as_numpy("Y").tolist() == [8]
+        client.stop_stream()
+    assert _models(server) == ["a", "b", "c"]
+
+
+def test_a_version_that_a_loaded_model_lacks_is_missing(serve: Start, add_model: AddModel) -> None:
+    add_model("a")
+    server = serve(*FLAGS).wait_until_ready()
+    answers: queue.Queue[Any] = queue.Queue()
+    with grpcclient.InferenceServerClient(f"127.0.0.1:{server.ports['GRPCInference']}") as client:
+        client.start_stream(lambda result, error: answers.put(error or result))
+        client.async_stream_infer("a", _inputs(1), model_version="7")
+        assert "'a' version 7 is not found" in str(answers.get(timeout=10))
+        client.stop_stream()
 
 
 def test_models_give_way_by_what_they_use(serve: Start, add_model: AddModel) -> None:

@@ -127,6 +127,18 @@ def lazy_view(plane: DataPlane, name: str, version: str) -> Callable[[], ModelVi
     return lambda: model_view(plane, name, version)
 
 
+def report_missing(plane: DataPlane, name: str, version: str) -> None:
+    """Raise the error of a missing model, which precedes what is wrong with a request for it.
+
+    One that requests load is not missing.
+    """
+    try:
+        plane.model_config(name, version)
+    except ServingError:
+        if not plane.model_ready(name, version):
+            raise
+
+
 def answer_view(plane: DataPlane, response: InferResponse, name: str, version: str) -> Callable[[], ModelView]:
     """Return a function that looks up the view of the version that made a response to a request for `version`.
 

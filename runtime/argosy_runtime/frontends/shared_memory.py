@@ -3,7 +3,7 @@ reported.
 """
 
 from argosy_runtime.errors import ServingError
-from argosy_runtime.frontends.port import DataPlane
+from argosy_runtime.frontends.port import DataPlane, report_missing
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
 from argosy_runtime.protocol.tensors import InputBytes
 from argosy_runtime.shared_memory.checks import check_output
@@ -18,8 +18,7 @@ def submit(
     """Submit a request, some of whose tensors lie in shared memory, as `DataPlane.submit` does."""
     shared = SharedTensors(plane.regions, deliver)
     try:
-        # A missing model is reported before what is wrong with a region.
-        plane.model_config(request.model_name, request.model_version)
+        report_missing(plane, request.model_name, request.model_version)
         shared.read(request, locations.inputs)
         shared.locate(locations.outputs)
         return plane.submit(request, shared.deliver, single)

@@ -101,7 +101,7 @@ class StreamCall(StreamingCall):
         else:
             self._begin(decoded)
 
-    def _decode(self, data: bytes) -> None:
+    def _decode(self, data: bytes, awaits_load: bool = True) -> None:
         """Decode a request without a template, and begin it. An error is sent in the request's turn."""
         inference = self._inference
         request = InferRequest("", {})
@@ -113,12 +113,12 @@ class StreamCall(StreamingCall):
             decoded = inference.decoder.decode(parsed, data)
             inference.forward_headers(decoded.request, self.head)
         except ServingError as error:
-            if not self._waits_for_load(request, lambda: self._decode(data)):
+            if not (awaits_load and self._waits_for_load(request, lambda: self._decode(data, False))):
                 self._refuse(self._add(Decoded(request, GrpcOptions()), in_turn=True), error)
         else:
-            self._begin(decoded)
+            self._begin(decoded, awaits_load)
 
-    def _begin(self, decoded: Decoded) -> None:
+    def _begin(self, decoded: Decoded, awaits_load: bool = True) -> None:
         request, plane = decoded.request, self._inference.plane
         request.origin = self.head
         entry: _StreamedRequest | None = None
@@ -127,7 +127,8 @@ class StreamCall(StreamingCall):
             entry = self._add(decoded, not config.model_transaction_policy.decoupled)
             submission = self._inference.submit(decoded, entry.deliver)
         except ServingError as error:
-            if entry is not None or not self._waits_for_load(request, lambda: self._begin(decoded)):
+            waits = entry is None and awaits_load
+            if not (waits and self._waits_for_load(request, lambda: self._begin(decoded, False))):
                 self._refuse(entry or self._add(decoded, in_turn=True), error)
             return
         if not entry.over:

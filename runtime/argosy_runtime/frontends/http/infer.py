@@ -3,11 +3,11 @@
 It works by callbacks; only a large compressed body has a task.
 """
 
-from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
+from argosy_runtime.errors import DecoupledModelError, ErrorKind, ServingError, invalid, unsupported
 from argosy_runtime.frontends import shared_memory
 from argosy_runtime.frontends.forwarding import refusal
 from argosy_runtime.frontends.inflating import OFFLOAD_BYTES, in_thread
-from argosy_runtime.frontends.port import DataPlane, answer_view, lazy_view
+from argosy_runtime.frontends.port import DataPlane, answer_view, lazy_view, report_missing
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse
 from argosy_runtime.protocol.http import request as http_request
 from argosy_runtime.protocol.http import response as http_response
@@ -68,15 +68,29 @@ class InferHandler:
         except ServingError as error:
             self.refuse(context, error)
         else:
+            context.work = None
             self._begin(context, body)
 
-    def _begin(self, context: RequestContext, body: Data) -> None:
+    def _begin(self, context: RequestContext, body: Data, awaits_load: bool = True) -> None:
         try:
             request, encoding = self.decode(body)
         except ServingError as error:
-            self.refuse(context, error)
+            if awaits_load and error.kind is ErrorKind.NOT_FOUND:
+                context.run(self._begin_loaded(context, body))
+            else:
+                self.refuse(context, error)
         else:
             self.submit(context, request, encoding)
+
+    async def _begin_loaded(self, context: RequestContext, body: Data) -> None:
+        """Begin a request that cannot be decoded without its model, once that is loaded if it is on demand."""
+        try:
+            await self._plane.demand(self._model, self._version)
+        except ServingError as error:
+            context.reply(error_reply(error))
+        else:
+            context.work = None
+            self._begin(context, body, awaits_load=False)
 
     def decode(self, body: Data) -> tuple[InferRequest, OutputEncoding]:
         """Return the request of a body, and the encoding of its response. Raises ServingError."""
@@ -88,7 +102,7 @@ class InferHandler:
     def refuse(self, context: RequestContext, error: ServingError) -> None:
         """Send the error of a request. That its model is missing takes precedence."""
         try:
-            self._plane.model_config(self._model, self._version)
+            report_missing(self._plane, self._model, self._version)
         except ServingError as first:
             error = first
         reply = error_reply(error)
