@@ -76,6 +76,17 @@ async def test_they_are_not_installed_unless_that_is_allowed(repository, serve, 
     assert not cache.exists()
 
 
+async def test_files_of_the_model_are_no_modules_of_the_installer(repository, serve, cache, tmp_path):
+    add(repository, "m")
+    ran = tmp_path / "ran"
+    for module in ("venv", "pip", "sitecustomize", "random", "logging", "urllib", "argparse", "optparse"):
+        code = f"open({str(ran)!r}, 'a').write({module!r})"
+        (repository.path / f"m/1/{module}.py").write_text(code)
+    requirements.environment_of("m", repository.path / "m/1", cache)
+    assert list(cache.glob(f"**/{PACKAGE}.py"))
+    assert not ran.exists()
+
+
 async def test_what_cannot_be_installed_fails_with_the_installers_message(repository, serve, cache):
     add(repository, "m", f"{OFFLINE}argosy-no-such-thing\n")
     plane = await serve(requirements=cache)

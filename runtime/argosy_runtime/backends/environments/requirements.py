@@ -114,12 +114,15 @@ def _install(model: str, file: Path, root: Path, lock: int) -> None:
 
 
 def _commands(file: Path, root: Path) -> list[list[str]]:
-    """Return the commands of pip, whose settings name the indexes; of uv where the server has no pip."""
+    """Return the commands of pip, whose settings name the indexes; of uv where the server has no pip.
+
+    They run in the folder of the version. With -P its files are no modules of theirs.
+    """
     python, ours = str(root / "bin" / "python"), sys.executable
     if find_spec("pip") is not None:
-        pip = [ours, "-m", "pip", "--python", python, "--disable-pip-version-check", "--no-input"]
+        pip = [ours, "-P", "-m", "pip", "--python", python, "--disable-pip-version-check", "--no-input"]
         return [
-            [ours, "-m", "venv", "--without-pip", str(root)],
+            [ours, "-P", "-m", "venv", "--without-pip", str(root)],
             [*pip, "install", "--progress-bar=off", "-r", str(file)],
         ]
     uv = shutil.which("uv") or str(Path(ours).with_name("uv"))
