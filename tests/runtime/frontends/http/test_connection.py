@@ -216,6 +216,18 @@ async def test_chunks_made_by_hand_count_and_their_length_does_not() -> None:
     assert wire.closed
 
 
+async def test_chunks_of_http_1_0_end_the_connection_because_something_between_may_not_know_them() -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    wire.feed(
+        b"POST /echo HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+        + post("/echo", b"smuggled")
+    )
+    assert app.bodies == [b"ok"]
+    assert b"Connection: close\r\n" in wire.written
+    assert wire.closed
+
+
 @pytest.mark.parametrize("more", [0, 1])
 async def test_a_body_has_a_limited_number_of_chunks(more: int) -> None:
     app = EchoApp()

@@ -104,13 +104,15 @@ class _Reader:
     def has_one_length(self) -> bool:
         """Return whether it is known where the body ends.
 
-        Clients that make chunks by hand send a length, too, which does not count. It may be meant for another reader
-        in between, so that such a request is the last of its connection (RFC 9112, section 6.3).
+        Clients that make chunks by hand send a length, too, which does not count, and HTTP/1.0 has no chunks. Another
+        reader in between may see another end, so that such a request is the last of its connection (RFC 9112, sections
+        6.1 and 6.3).
         """
         coding = self.headers.get(b"transfer-encoding")
         if coding is None:
             return True
-        self.keep_alive = self.keep_alive and b"content-length" not in self.headers
+        if b"content-length" in self.headers or self.parser.get_http_version() != "1.1":
+            self.keep_alive = False
         return coding.rpartition(b",")[2].strip().lower() == b"chunked"
 
 
