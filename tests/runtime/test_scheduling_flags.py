@@ -14,6 +14,7 @@ BASE = ["--model-repository=/models"]
     [
         ([], 0),
         (["--cache-config=local,size=1048576"], 1 << 20),
+        (["--cache-config=local,size=256Mi"], 256 << 20),
         (["--cache-config", "local,size=10", "--cache-config", "local,size=20"], 20),
         (["--response-cache-byte-size=300"], 300),
         (["--cache-config=local,size=7", "--cache-directory=/caches"], 7),
@@ -75,6 +76,7 @@ def test_metrics_settings():
             "Failed to initialize LocalCache: config didn't contain a valid 'size' field",
         ),
         (["--cache-config=local,size=big"], "Failed to initialize LocalCache: "),
+        (["--cache-config=local,size=256 bytes"], "Failed to initialize LocalCache: size "),
         (["--cache-config=local,size=-1"], "Failed to initialize LocalCache: "),
         (["--cache-config=local,size=0"], "Failed to initialize LocalCache: "),
         (["--response-cache-byte-size=0"], "Failed to initialize LocalCache: "),

@@ -1,7 +1,6 @@
 """The flags of the response cache, the rate limiter and host policies, with tritonserver's words for wrong ones."""
 
 import argparse
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -9,7 +8,7 @@ from typing import Final
 from argosy_runtime.backends.contract import HostPolicy
 from argosy_runtime.scheduling.limits.resources import ResourceLimit
 
-from .values import natural, size
+from .values import memory_bytes, natural, size
 
 _LOCAL: Final = "local"
 _DEFAULT_CACHES: Final = "/opt/tritonserver/caches"
@@ -106,12 +105,13 @@ def cache_bytes(parser: argparse.ArgumentParser, values: argparse.Namespace) -> 
     sizes = [value for _, setting, value in settings if setting == "size"]
     if not sizes:
         parser.error("Failed to initialize LocalCache: config didn't contain a valid 'size' field.")
-    size = re.match(r"\s*\+?(\d+)", sizes[-1])
-    if size is None:
-        parser.error(f"Failed to initialize LocalCache: size {sizes[-1]!r} is no number of bytes")
-    if not int(size[1]):
+    try:
+        size = memory_bytes(sizes[-1])
+    except argparse.ArgumentTypeError as error:
+        parser.error(f"Failed to initialize LocalCache: size {error}")
+    if not size:
         parser.error("Failed to initialize LocalCache: a size of 0 bytes holds nothing")
-    return int(size[1])
+    return size
 
 
 def rate_limit_mode(text: str) -> str:

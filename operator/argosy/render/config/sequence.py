@@ -1,11 +1,13 @@
 """An API sequence becomes ModelConfig's sequence_batching."""
 
+from collections.abc import Callable, Mapping
+
 from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.model.batching.sequence import Control, ControlKind, Sequence, State
 
 ZERO_ONE = (0, 1)
-"""What the flags of a sequence read as false and true."""
+"""What a control means by false and true where its values are not set."""
 
 
 def sequence_batching(sequence: Sequence) -> pb.ModelSequenceBatching:
@@ -35,10 +37,10 @@ def sequence_batching(sequence: Sequence) -> pb.ModelSequenceBatching:
     return rendered
 
 
-_FALSE_TRUE = {
-    "TYPE_INT32": "int32_false_true",
-    "TYPE_FP32": "fp32_false_true",
-    "TYPE_BOOL": "bool_false_true",
+_FALSE_TRUE: Mapping[str, tuple[str, Callable[[float], float]]] = {
+    "TYPE_INT32": ("int32_false_true", int),
+    "TYPE_FP32": ("fp32_false_true", float),
+    "TYPE_BOOL": ("bool_false_true", bool),
 }
 
 
@@ -49,7 +51,8 @@ def _control(control: Control) -> pb.ModelSequenceBatching.ControlInput:
     if control.kind is ControlKind.CORRID:
         rendered.data_type = pb.DataType.Value(control.data_type)
     else:
-        getattr(rendered, _FALSE_TRUE[control.data_type]).extend(ZERO_ONE)
+        field, number = _FALSE_TRUE[control.data_type]
+        getattr(rendered, field).extend(number(value) for value in control.false_true or ZERO_ONE)
     return pb.ModelSequenceBatching.ControlInput(name=control.name, control=[rendered])
 
 

@@ -39,6 +39,10 @@ class Tracer:
         self._writer = TraceWriter(make)
         self._settings = TraceSettings(options, self._replaced)
         self._open = OpenTraces()
+        problem = self._settings.of("").problem
+        # In mode opentelemetry a rate of 0 traces the requests of clients that trace.
+        if options.level and options.mode is TraceMode.TRITON and problem:
+            _log.warning("--trace-config: no request is traced: %s", problem)
         self.active = self._settings.active
         TRACING.on = self.active
 

@@ -70,6 +70,42 @@ TENSORS: list[Case] = [
     (
         {
             "batching": ...,
+            "sequence": {
+                "controls": [
+                    {"name": "s", "kind": "CONTROL_SEQUENCE_END", "dataType": "TYPE_INT32", "falseTrue": [0, 0.5]}
+                ]
+            },
+        },
+        "spec.sequence.controls[0].falseTrue",
+        "whole numbers",
+    ),
+    (
+        {
+            "batching": ...,
+            "sequence": {
+                "controls": [
+                    {"name": "s", "kind": "CONTROL_SEQUENCE_CORRID", "dataType": "TYPE_UINT64", "falseTrue": [0, 1]}
+                ]
+            },
+        },
+        "spec.sequence.controls[0].falseTrue",
+        "leave it out",
+    ),
+    (
+        {
+            "batching": ...,
+            "sequence": {
+                "controls": [
+                    {"name": "s", "kind": "CONTROL_SEQUENCE_END", "dataType": "TYPE_BOOL", "falseTrue": [1, 1]}
+                ]
+            },
+        },
+        "spec.sequence.controls[0].falseTrue",
+        "in either order",
+    ),
+    (
+        {
+            "batching": ...,
             "sequence": {"controls": [{"name": "s", "kind": "CONTROL_SEQUENCE_START", "dataType": "TYPE_INT8"}]},
         },
         "spec.sequence.controls[0].dataType",

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from argosy_runtime.errors import ServingError
 from argosy_runtime.telemetry.tracing.options import TraceMode, TraceOptions
 from argosy_runtime.telemetry.tracing.settings import TraceSetting, TraceSettings
-from argosy_runtime.traces import TraceLevel
+from argosy_runtime.telemetry.tracing.tracer import Tracer
+from argosy_runtime.traces import TRACING, TraceLevel
 
 ON = TraceOptions(level=TraceLevel.TIMESTAMPS, rate=1, file="f")
 
@@ -82,3 +83,18 @@ def test_a_setting_that_is_on_and_can_trace_nothing_is_refused():
     assert these.of("m").options == ON
     these.change("", {"level": TraceLevel.OFF, "rate": 0})
     assert not these.active
+
+
+@pytest.mark.parametrize(
+    ("options", "warned"),
+    [
+        (ON, []),
+        (TraceOptions(), []),
+        (TraceOptions(TraceLevel.TIMESTAMPS), ["--trace-config: no request is traced: trace file name is not given"]),
+        (TraceOptions(TraceLevel.TIMESTAMPS, rate=0, mode=TraceMode.OPENTELEMETRY), []),
+    ],
+)
+def test_a_server_that_can_trace_nothing_warns(options: TraceOptions, warned: list[str], caplog, monkeypatch):
+    monkeypatch.setattr(TRACING, "on", False)
+    Tracer(options)
+    assert [record.getMessage() for record in caplog.records] == warned

@@ -31,6 +31,17 @@ def _control_type(control: "Control") -> Iterator[Fault]:
         yield Fault(f"{control.kind} is given as one of {names}; found {control.data_type}", ("dataType",))
 
 
+def _two_values(control: "Control") -> Iterator[Fault]:
+    if control.false_true is None:
+        return
+    if control.kind is ControlKind.CORRID:
+        yield Fault("a correlation ID has no values for false and true; leave it out", ("falseTrue",))
+    elif control.data_type is DataType.INT32 and any(not float(value).is_integer() for value in control.false_true):
+        yield Fault("TYPE_INT32 needs whole numbers; use dataType: TYPE_FP32 for others", ("falseTrue",))
+    elif control.data_type is DataType.BOOL and set(control.false_true) != {0, 1}:
+        yield Fault("TYPE_BOOL has the values 0 and 1, in either order", ("falseTrue",))
+
+
 class Control(ApiModel):
     """A tensor in which the scheduler reports the position in a sequence to the model."""
 
@@ -38,11 +49,19 @@ class Control(ApiModel):
     kind: ControlKind = Field(description="What it reports: the start, readiness, the end, or the correlation ID.")
     data_type: DataType = Field(
         default=DataType.FP32,
-        description="TYPE_INT32, TYPE_FP32 or TYPE_BOOL (false 0, true 1), or the correlation ID's "
-        "type. Default: TYPE_FP32.",
+        description="TYPE_INT32, TYPE_FP32 or TYPE_BOOL, or the correlation ID's type. Default: TYPE_FP32.",
+    )
+    false_true: tuple[Number, ...] | None = Field(
+        default=None,
+        min_length=2,
+        max_length=2,
+        description="The two values that mean false and true. Default: 0 and 1.",
     )
 
-    rules: ClassVar[tuple[Rule, ...]] = (Rule(("kind", "data_type"), _control_type),)
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(("kind", "data_type"), _control_type),
+        Rule(("kind", "data_type", "false_true"), _two_values),
+    )
 
 
 def _one_initial_value(initial: "InitialState") -> Iterator[Fault]:
