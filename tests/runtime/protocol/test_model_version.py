@@ -24,7 +24,7 @@ def test_what_is_no_version_is_an_invalid_argument(version):
 
 @pytest.mark.parametrize("version", ["x", *TOO_LARGE])
 def test_no_model_is_queried_for_such_a_version(version):
-    record = ModelRecord("m")
+    record = ModelRecord("m", registered=True)
     record.versions[1] = VersionRecord()
     with pytest.raises(ServingError, match="version should be an integral value > 0") as caught:
         find_version({"m": record}, "m", version)

@@ -39,7 +39,7 @@ class _Plane:
 
 def test_a_bug_while_submitting_cancels_the_requests_before_it() -> None:
     plane: Any = _Plane()
-    context: Any = SimpleNamespace(head=None)
+    context: Any = SimpleNamespace(head=None, received=0)
     readers: list[Any] = [None, None]
     generation: Generation[None] = Generation(plane, context, "id", readers, lambda: ParameterNames("prompt"), None)
     with pytest.raises(KeyError, match="a bug"):
