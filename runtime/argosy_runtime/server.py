@@ -8,6 +8,7 @@ import signal
 import ssl
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import uvloop
@@ -144,10 +145,12 @@ class Server:
             timeouts=options.http_timeouts,
         )
         if options.sagemaker is not None:
-            self._add_api(await clouds.serve_sagemaker(self.dataplane, as_http, options.sagemaker))
+            amazon = replace(as_http, tls=self._tls("sagemaker", options.http_tls))
+            self._add_api(await clouds.serve_sagemaker(self.dataplane, amazon, options.sagemaker))
             _log.info("Started Sagemaker HTTPService at %s:%d", options.http_address, self._listeners[-1].port)
         if options.vertex_ai is not None:
-            self._add_api(await clouds.serve_vertex_ai(self.dataplane, as_http, options.vertex_ai))
+            google = replace(as_http, tls=self._tls("vertex_ai", options.http_tls))
+            self._add_api(await clouds.serve_vertex_ai(self.dataplane, google, options.vertex_ai))
             _log.info("Started Vertex AI HTTPService at %s:%d", options.http_address, self._listeners[-1].port)
 
     def _tls(self, port: str, files: TlsFiles | None) -> ssl.SSLContext | None:

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import re
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -93,6 +94,14 @@ def _from_json(body: bytes) -> ExportTraceServiceRequest:
 
 def _id_as_base64(match: re.Match[bytes]) -> bytes:
     return b'"%b":"%b"' % (match[1], base64.b64encode(bytes.fromhex(match[2].decode())))
+
+
+@contextmanager
+def refusing() -> Iterator[str]:
+    """Yield the URL of a receiver that is away: its port is taken, and refuses connections."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1/traces"
 
 
 @contextmanager

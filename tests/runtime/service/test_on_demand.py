@@ -1,6 +1,7 @@
 """Models that requests load, and that give way to others."""
 
 import asyncio
+from itertools import count
 
 import pytest
 from tests.runtime.service.conftest import CONFIG, ask, infer, settled, single_response, states, value
@@ -10,6 +11,7 @@ from tests.waiting import until
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.ondemand import loads as loads_module
 from argosy_runtime.repository.options import OnDemandOptions
+from argosy_runtime.telemetry import statistics as statistics_module
 from argosy_runtime.telemetry.machine.memory import ModelMemory
 
 SIZE = 100_000
@@ -88,14 +90,15 @@ async def test_a_model_that_cannot_be_loaded_rests(repository, serve_on_demand, 
     assert await value(plane, "m", 4.0) == 4.0
 
 
-async def test_the_least_recently_used_gives_way(repository, serve_on_demand):
+async def test_the_least_recently_used_gives_way(repository, serve_on_demand, monkeypatch):
+    uses = count(1)
+    for module in (statistics_module, loads_module):
+        monkeypatch.setattr(module, "time_ns", lambda: next(uses) * 1_000_000)
     for name in "abc":
         add(repository, name)
     plane = await serve_on_demand(limit=2 * SIZE)
     await value(plane, "a")
-    await asyncio.sleep(0.01)
     await value(plane, "b")
-    await asyncio.sleep(0.01)
     await value(plane, "a")
     await value(plane, "c")
     assert await states(plane) == {"a:1": "READY", "b:1": "UNAVAILABLE", "c:1": "READY"}

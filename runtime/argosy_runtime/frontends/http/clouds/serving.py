@@ -12,7 +12,8 @@ from . import sagemaker, vertex
 async def serve_sagemaker(
     plane: DataPlane, options: HttpOptions, requested: sagemaker.SageMakerOptions
 ) -> HttpListener:
-    """Serve SageMaker's port; returns once connections are accepted. `options` are those of HTTP, whose port is unused.
+    """Serve SageMaker's port; returns once connections are accepted. `options` are those of HTTP, also
+    its TLS; their port is unused.
 
     Raises UNAVAILABLE, naming the flag, where the port cannot be had.
     """
@@ -27,6 +28,7 @@ async def serve_vertex_ai(plane: DataPlane, options: HttpOptions, requested: ver
 
 
 async def _serve(app: Application, options: HttpOptions, port: int, flag: str) -> HttpListener:
-    listener = HttpListener(app, bind(options.host, port, flag), options.max_input_size, options.timeouts)
+    socket = bind(options.host, port, flag)
+    listener = HttpListener(app, socket, options.max_input_size, options.timeouts, options.tls)
     await listener.start()
     return listener
