@@ -30,7 +30,7 @@ from .controls import ControlInputs
 from .instance import SlotsOfInstance
 from .pool import SlotPool
 from .rules import RequestRules, SequenceRules
-from .sequence import Sequence, Step
+from .sequence import Sequence, Step, UnnamedIds
 from .states import ImplicitStates
 from .timeouts import BacklogTimeouts, IdleSequences
 
@@ -42,7 +42,8 @@ _MICROSECOND: Final = 1_000
 class SequenceScheduler(Scheduler):
     """The sequences of one model version. `initial`: initial states by input, complete before the first request.
 
-    `_open`: sequences that further requests may join, by id. `_steps`: the requests that are not over.
+    `_open`: sequences that further requests may join, by the id that clients gave them. `_steps`: the requests that are
+    not over.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class SequenceScheduler(Scheduler):
         self._refused: list[Refusal] = []
         self._lost = FifoCache[int | str, str](_RECORDED)
         self._pending = 0
-        self._last_id = 0
+        self._unnamed = UnnamedIds()
 
     @property
     def pending(self) -> int:
@@ -97,13 +98,12 @@ class SequenceScheduler(Scheduler):
         most = self._policy.max_size
         if most and self._pending >= most:
             return unavailable(f"{request.log_prefix}Exceeds maximum queue size", FailureReason.REJECTED)
-        identifier, start, end = request.sequence_id, request.sequence_start, request.sequence_end
+        identifier = request.sequence_id
         if not identifier:
-            identifier, start, end = self._new_id(), True, False
-        sequence = self._open.get(identifier)
-        if sequence is None:
-            sequence = self._begin(identifier)
-        self._append(Step(queued, sequence, start, end), queued.arrived)
+            self._append(Step(queued, self._begin_unnamed(), True, False), queued.arrived)
+            return None
+        sequence = self._open.get(identifier) or self._begin(identifier)
+        self._append(Step(queued, sequence, request.sequence_start, request.sequence_end), queued.arrived)
         return None
 
     def cancel(self, queued: QueuedRequest) -> bool:
@@ -191,7 +191,7 @@ class SequenceScheduler(Scheduler):
         if step is None or step.end or not self._rules.iterative:
             return not_rescheduled()
         sequence = step.sequence
-        if self._open.get(sequence.id) is not sequence:
+        if sequence.ending:
             return self._not_begun(sequence.id)
         sequence.running = None
         self._append(Step(queued, sequence, False, False), now)
@@ -217,19 +217,18 @@ class SequenceScheduler(Scheduler):
         """Return whether nothing that waits or may come has to run on this instance."""
         return self._pool.of(number) is None
 
-    def _new_id(self) -> int:
-        """Return an id for a request without one, which no open sequence has."""
-        self._last_id += 1
-        while self._last_id in self._open:
-            self._last_id += 1
-        return self._last_id
-
     def _not_begun(self, identifier: int | str) -> ServingError:
         return self._requests.not_begun(identifier, self._lost.get(identifier) or "")
 
     def _begin(self, identifier: int | str) -> Sequence:
         sequence = self._open[identifier] = Sequence(identifier)
         self._lost.remove(identifier)
+        self._pool.enter(sequence)
+        return sequence
+
+    def _begin_unnamed(self) -> Sequence:
+        """Begin the sequence of a request without an id, which no other request can join."""
+        sequence = Sequence(self._unnamed.next())
         self._pool.enter(sequence)
         return sequence
 

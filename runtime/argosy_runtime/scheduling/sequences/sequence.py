@@ -1,6 +1,7 @@
 """A sequence, and one of its requests."""
 
 from collections import deque
+from secrets import randbits
 
 from argosy_runtime.messages import Tensor
 from argosy_runtime.scheduling.queued_request import QueuedRequest
@@ -52,3 +53,21 @@ class Sequence:
     def is_over(self) -> bool:
         """Whether its slot is free again."""
         return self.ending and not self.waiting and self.running is None
+
+
+class UnnamedIds:
+    """What models see as the ids of sequences whose requests have none, positive and below 2^63.
+
+    Models may keep state by the id: clients cannot guess one, and the low 32 bits of 2^32 of them differ.
+    """
+
+    __slots__ = ("_last", "_step")
+
+    def __init__(self) -> None:
+        self._last = randbits(32)
+        self._step = randbits(32) | 1
+
+    def next(self) -> int:
+        """Return another id."""
+        self._last = (self._last + self._step) & 0xFFFF_FFFF
+        return (randbits(30) + 1) << 32 | self._last

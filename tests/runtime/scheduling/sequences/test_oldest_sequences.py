@@ -1,7 +1,9 @@
 """`oldest`: an instance's dynamic batching of its sequences' first requests, and iterative sequences."""
 
+import pytest
 from tests.runtime.scheduling.sequences.bench import US, Bench, config
 
+from argosy_runtime.messages import InferRequest
 from argosy_runtime.scheduling.scheduler import not_rescheduled
 from argosy_runtime.scheduling.sequences.scheduler import SequenceScheduler
 
@@ -58,10 +60,44 @@ def test_a_request_of_an_iterative_model_needs_no_id():
     assert bench.run() == {1: ["a", "b"]}
     assert bench.values("START") == [1, 1]
     assert bench.values("END") == [0.0, 0.0]
-    assert bench.values("CORRID") == [1, 2]
+    identifiers = bench.values("CORRID")
+    assert len(set(identifiers)) == 2
     slots = bench.running[1].slots
     assert slots is not None
-    assert [(message.sequence_id, message.sequence_start) for message in slots.messages] == [(1, True), (2, True)]
+    assert [(message.sequence_id, message.sequence_start) for message in slots.messages] == [
+        (identifier, True) for identifier in identifiers
+    ]
+
+
+@pytest.mark.parametrize("flags", ["", "S", "E"])
+def test_no_id_of_a_client_leads_to_the_sequence_of_a_request_without_one(flags):
+    bench = Bench("oldest { max_candidate_sequences: 4 }", more="iterative_sequence: true")
+    bench.send("a", 0)
+    bench.run()
+    taken = int(str(bench.values("CORRID")[0]))
+    assert not bench.scheduler.continues(InferRequest("m", {}, sequence_id=taken))
+    refused = bench.send("b", taken, flags)
+    assert (refused is None) == (flags == "S")
+    assert bench.scheduler.reschedule(bench.requests["a"], bench.now) is None
+    bench.running.clear()
+    bench.free = [1]
+    assert bench.run() == {1: ["b", "a"] if flags == "S" else ["a"]}
+    bench.finish()
+    assert bench.scheduler.sequences == 0
+
+
+def test_what_a_model_sees_as_the_id_of_a_request_without_one_cannot_be_guessed():
+    seen = []
+    for _ in range(2):
+        bench = Bench("oldest {}", more="iterative_sequence: true")
+        for name in "ab":
+            bench.send(name, 0)
+        bench.run()
+        seen += bench.values("CORRID")
+    assert len(set(seen)) == 4
+    assert all(0 < one < 1 << 63 for one in seen)
+    assert len({one >> 32 for one in seen}) > 1
+    assert len({one & 0xFFFFFFFF for one in seen}) == 4
 
 
 def test_a_rescheduled_request_runs_again_without_its_start():
@@ -69,13 +105,14 @@ def test_a_rescheduled_request_runs_again_without_its_start():
     bench.send("a", 0)
     bench.send("b", 0)
     assert bench.run() == {1: ["a"]}
+    identifier = bench.values("CORRID")
     assert bench.scheduler.reschedule(bench.requests["a"], bench.now) is None
     assert bench.scheduler.pending == 2
     bench.running.clear()
     bench.free = [1]
     assert bench.run() == {1: ["a"]}
     assert bench.values("START") == [0]
-    assert bench.values("CORRID") == [1]
+    assert bench.values("CORRID") == identifier
     bench.finish()
     assert bench.scheduler.sequences == 1
     assert bench.run() == {1: ["b"]}
