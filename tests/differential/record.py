@@ -3,7 +3,17 @@
 import tempfile
 from pathlib import Path
 
-from tests.differential import flag_cases, grpc_cases, http_cases, metrics_cases, shared_memory_cases, statistics_cases
+from tests.differential import (
+    flag_cases,
+    grpc_cases,
+    http_cases,
+    limits,
+    metrics_cases,
+    shared_memory_cases,
+    span_cases,
+    statistics_cases,
+    trace_cases,
+)
 from tests.differential.oracle import MODELS, flags, record
 from tests.peers.triton import triton
 
@@ -26,6 +36,16 @@ def main() -> None:
             record("metrics", [*metrics, ("families", metrics_cases.families(server))])
         finally:
             server.stop()
+        traced = trace_cases.CASES
+        record("traces", [(case.name, trace_cases.outcome(triton, case, _below(folder, case.name))) for case in traced])
+    record("spans", [(model, span_cases.spans(triton, model)) for model in span_cases.CASES])
+    limits.main()
+
+
+def _below(folder: str, name: str) -> Path:
+    path = Path(folder) / name
+    path.mkdir()
+    return path
 
 
 if __name__ == "__main__":

@@ -105,5 +105,5 @@ def test_triton_refuses_a_number_in_the_same_words(
     words = ["--model-repository=/models", f"--{name}={value}"]
     with pytest.raises(SystemExit):
         parse(words)
-    said = capsys.readouterr().err.strip().rpartition(": ")[2]
-    assert said in output_of_triton(*words)
+    reported = capsys.readouterr().err.strip().rpartition(": ")[2]
+    assert reported in output_of_triton(*words)

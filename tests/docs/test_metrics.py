@@ -37,7 +37,9 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         version.mkdir(parents=True)
         (version / "model.py").write_text(MODEL)
         (folder / "models" / name / "config.pbtxt").write_text(config)
-    flags = ("--cache-config=local,size=1000000", "--metrics-config=summary_latencies=true", "--metrics-interval-ms=50")
+    explicit = ["--model-control-mode=explicit", "--load-on-demand=true", *[f"--load-model={name}" for name in CONFIGS]]
+    metrics = ["--metrics-config=summary_latencies=true", "--metrics-interval-ms=50"]
+    flags = ["--cache-config=local,size=1000000", *explicit, *metrics]
     serving: Serving = start(folder / "models", folder / "server.log", *flags)
     try:
         serving.wait_until_ready()
