@@ -1,14 +1,19 @@
 """The response cache over whole models: what is answered from it, what is not, and what is reported."""
 
 import asyncio
+import tracemalloc
 
 import numpy as np
 import pytest
+from tests.runtime.execution.fakes import VirtualClock
 from tests.runtime.service.conftest import CONFIG, ask, infer, value
 from tests.runtime.service.test_counts import counts, every_stage
 
 from argosy_runtime.errors import ServingError
-from argosy_runtime.messages import InferRequest, Tensor
+from argosy_runtime.execution.cached.answers import CachedAnswers
+from argosy_runtime.messages import InferRequest, InferResponse, ResponseTemplate, Tensor
+from argosy_runtime.scheduling.response_cache.cache import ResponseCache
+from argosy_runtime.telemetry.statistics import ModelStatistics
 
 CACHED = CONFIG.replace("dynamic_batching { }", "response_cache { enable: true }")
 COUNTING = {"initialize": "self.runs = 0", "execute": "self.runs += 1; y = x + 100 * self.runs"}
@@ -102,6 +107,23 @@ async def test_a_response_larger_than_the_cache_is_not_cached(repository, serve)
     await plane.load("m", None, {})
     assert [await value(plane, "m"), await value(plane, "m")] == [101, 201]
     assert counts(plane, "m")["cache_miss"] == 2
+
+
+@pytest.mark.parametrize("templated", [False, True])
+def test_a_response_larger_than_the_cache_is_not_copied(templated: bool) -> None:
+    statistics = ModelStatistics(caches=True)
+    answers = CachedAnswers(ResponseCache(10_000), "m", 1, ["Y"], statistics, VirtualClock())
+    large = Tensor("Y", "UINT8", np.zeros(1 << 22, np.uint8))
+    response = InferResponse("m", "1", "", [large])
+    if templated:
+        response = ResponseTemplate([large.spec()], {}).response([large.data])
+    tracemalloc.start()
+    try:
+        answers.keep(b"key", response, 5)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert statistics.cache_misses.count == 1
 
 
 async def test_hits_keep_the_order_of_responses(repository, serve, gate):

@@ -11,6 +11,7 @@ from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.scheduling.response_cache.cache import CachedResponse, ResponseCache
 from argosy_runtime.scheduling.response_cache.keys import RequestKeys
 from argosy_runtime.telemetry.statistics import ModelStatistics
+from argosy_runtime.tensors import Data
 
 _SECRET_BYTES = 32
 # So many templates of responses without one are remembered.
@@ -82,7 +83,10 @@ class CachedAnswers:
         return NOT_YET
 
     def keep(self, key: bytes, response: InferResponse, lookup_ns: int) -> None:
-        """Keep a response to a request that the cache could not answer, and count the miss."""
+        """Keep a response to a request that the cache could not answer, and count the miss.
+
+        As in Triton, the model's statistics have no miss where an equal request was first; the cache's own lookups do.
+        """
         begun = self._clock.now()
         if key in self._cache:
             return
@@ -94,9 +98,9 @@ class CachedAnswers:
         self._statistics.cache_miss(lookup_ns + insertion_ns)
 
     def _entry(self, response: InferResponse) -> CachedResponse | None:
-        """Return a response as the cache has it: a copy; None where a tensor is in a device's memory."""
+        """Return a response as the cache has it: a copy. None where it is larger than the cache, or on a device."""
         if response.template is not None and response.raw is not None:
-            return CachedResponse(response.template, [bytes(data) for data in response.raw])
+            return self._copied(response.template, response.raw)
         outputs = response.outputs
         if any(tensor.device is not None and tensor.raw is None for tensor in outputs):
             return None
@@ -106,7 +110,12 @@ class CachedAnswers:
         if template is None:
             template = ResponseTemplate(specs, response.parameters)
             self._templates.put(template_key, template)
-        return CachedResponse(template, [bytes(tensor.data) for tensor in outputs])
+        return self._copied(template, [tensor.data for tensor in outputs])
+
+    def _copied(self, template: ResponseTemplate, raw: Sequence[Data]) -> CachedResponse | None:
+        if not self._cache.fits(raw):
+            return None
+        return CachedResponse(template, [bytes(data) for data in raw])
 
 
 class _Miss:

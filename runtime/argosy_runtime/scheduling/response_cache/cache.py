@@ -9,9 +9,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from argosy_runtime.messages import InferResponse, ResponseTemplate
+from argosy_runtime.tensors import Data
 
 # Memory of an entry in addition to its outputs' data: its key, its place in the order, its objects.
 ENTRY_BYTES: Final = 512
+
+
+def _entry_bytes(raw: Sequence[Data]) -> int:
+    return ENTRY_BYTES + sum([len(data) for data in raw])
 
 
 class CachedResponse:
@@ -22,7 +27,7 @@ class CachedResponse:
     def __init__(self, template: ResponseTemplate, raw: Sequence[bytes]) -> None:
         self.template = template
         self.raw = raw
-        self.nbytes = ENTRY_BYTES + sum([len(data) for data in raw])
+        self.nbytes = _entry_bytes(raw)
 
     def response(self) -> InferResponse:
         """Return a response of its own for one request."""
@@ -61,6 +66,10 @@ class ResponseCache:
             self.hits += 1
             self._entries.move_to_end(key)
         return entry
+
+    def fits(self, raw: Sequence[Data]) -> bool:
+        """Return whether a response with this data is not larger than the cache."""
+        return _entry_bytes(raw) <= self.capacity
 
     def insert(self, key: bytes, entry: CachedResponse) -> bool:
         """Keep a response in place of those that were not read for the longest time.
