@@ -66,7 +66,6 @@ def test_the_class_of_the_file_decides(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "message"),
     [
-        (NAMED % "pairs.py", ErrorKind.INVALID_ARG, "only dynamic_batching puts requests together"),
         (BATCHING + NAMED % "strategy.so", ErrorKind.UNSUPPORTED, "'strategy.so' is no Python file"),
         (BATCHING + NAMED % "../pairs.py", ErrorKind.INVALID_ARG, "must be a path inside the model's folder"),
         (BATCHING + NAMED % "other.py", ErrorKind.NOT_FOUND, "there is no file"),

@@ -293,3 +293,14 @@ async def test_one_that_is_lost_goes_first(repository, serve, loads):
     assert await value(plane, "m", 1) == 1
     assert sorted(loaded(loads)) == ["m_0_0", "m_0_1"], "what was lost did not come back for a moment"
     await settled(plane)
+
+
+async def test_a_strategy_without_dynamic_batching_is_refused_as_by_a_load(repository, serve):
+    plain = CONFIG.replace("dynamic_batching { }", "")
+    repository.add("m", execute="y = x", config=plain)
+    plane = await serve()
+    await plane.load("m", None, {})
+    configure(repository, plain + 'parameters { key: "BATCH_STRATEGY" value { string_value: "pairs.py" } }')
+    with pytest.raises(ServingError, match="only dynamic_batching puts requests together"):
+        await plane.load("m", None, {})
+    assert await value(plane, "m", 2.0) == 2.0

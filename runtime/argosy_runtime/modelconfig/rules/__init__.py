@@ -14,7 +14,7 @@ from argosy_runtime.modelconfig.parameters.traffic import check_traffic
 
 from .batch_io import check_batch_io
 from .control_inputs import check_control_inputs
-from .dynamic_batching import check_dynamic_batching, check_queue_policies
+from .dynamic_batching import check_batch_strategy, check_dynamic_batching, check_queue_policies
 from .ensembles import check_ensemble
 from .instance_groups import check_groups, check_placement, check_rate_limiter
 from .model import (
@@ -39,6 +39,7 @@ _STRUCTURE: tuple[Rule, ...] = (
     check_traffic,
     check_dynamic_batching,
     check_queue_policies,
+    check_batch_strategy,
     check_sequence_batching,
     check_control_inputs,
     check_ensemble,

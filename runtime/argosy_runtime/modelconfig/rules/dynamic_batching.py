@@ -7,6 +7,8 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelDynamicBatching
 from argosy_runtime.modelconfig.errors import ConfigError, Violation
 from argosy_runtime.modelconfig.parameters.queue_policies import PARAMETER, queue_policies
 
+STRATEGY = "BATCH_STRATEGY"
+"""The parameter that names a Python file with the model's batching strategy."""
 _PATH = "dynamic_batching"
 
 
@@ -28,6 +30,13 @@ def check_queue_policies(config: ModelConfig) -> Iterator[Violation]:
         return
     if policies is not None:
         yield from _check_priorities(config.name, policies, path)
+
+
+def check_batch_strategy(config: ModelConfig) -> Iterator[Violation]:
+    """Yield a violation where a batching strategy is named and nothing puts requests together."""
+    if STRATEGY in config.parameters and not config.HasField("dynamic_batching"):
+        message = f"model '{config.name}', parameter '{STRATEGY}': only dynamic_batching puts requests together"
+        yield Violation(f'parameters["{STRATEGY}"]', f"{message}; set that, too")
 
 
 def _check_preferred(config: ModelConfig) -> Iterator[Violation]:

@@ -40,6 +40,11 @@ BATCHING = {
         "dynamic_batching.priority_queue_policy[1].timeout_action",
         "Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true for m",
     ),
+    "strategy without dynamic batching": (
+        'parameters { key: "BATCH_STRATEGY" value { string_value: "pairs.py" } }',
+        'parameters["BATCH_STRATEGY"]',
+        "model 'm', parameter 'BATCH_STRATEGY': only dynamic_batching puts requests together; set that, too",
+    ),
     "cache and sequences": (
         "sequence_batching {} response_cache { enable: true }",
         "response_cache.enable",

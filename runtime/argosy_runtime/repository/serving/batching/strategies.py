@@ -38,8 +38,6 @@ def load_strategy(config: ModelConfig, folder: ModelFolder, version: int) -> Bat
     if PARAMETER not in config.parameters:
         return None
     about = f"model '{config.name}', parameter '{PARAMETER}': "
-    if not config.HasField("dynamic_batching"):
-        raise invalid(f"{about}only dynamic_batching puts requests together; set that, too")
     name = config.parameters[PARAMETER].string_value
     path = inside(folder.data_folder(version, name), name)
     if path.suffix != ".py":
