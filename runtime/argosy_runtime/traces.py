@@ -205,7 +205,7 @@ class Trace:
         assert self.record is not None
         self._open = False
         self.stamp("REQUEST_END", self._answered)
-        self.record.closed(self)
+        self.record.closed()
 
 
 class OpenTraces:
@@ -300,7 +300,7 @@ class TraceRecord:
         """Count a model that begins its part."""
         self._open += 1
 
-    def closed(self, trace: Trace) -> None:
+    def closed(self) -> None:
         """Count a model that has ended its part."""
         self._close()
 

@@ -155,7 +155,7 @@ class Dispatcher:
             queued.run.cancel(queued.index)
         elif self._scheduler.cancel(queued):
             self._open.left_queue([queued])
-            self._fail(queued, cancellation(queued))
+            self._fail(queued, cancellation(queued.request))
 
     @property
     def owes(self) -> bool:

@@ -4,11 +4,12 @@ import logging
 from collections import deque
 from typing import Protocol
 
-from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
+from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.scheduling.ensemble import EnsembleRun, Progress, StepCall
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.scheduling.limits.step_limits import StepLimits
+from argosy_runtime.scheduling.queued_request import cancellation
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .clock import Clock
@@ -154,8 +155,7 @@ class EnsembleRequest:
             self.follow(self._run.receive(call, response))
 
     def cancel(self) -> None:
-        text = f"{self._request.log_prefix}Request was cancelled"
-        self._send(InferResponse(error=ServingError(ErrorKind.CANCELLED, text, FailureReason.CANCELED)))
+        self._send(InferResponse(error=cancellation(self._request)))
 
     def pause(self) -> None:
         """Pause the open steps, and those that are called later."""

@@ -110,7 +110,7 @@ def discard(response: InferResponse) -> None:
     """Drop a response that nothing waits for."""
 
 
-def cancellation(queued: QueuedRequest) -> ServingError:
+def cancellation(request: InferRequest) -> ServingError:
     """Return the error of a request whose client has gone."""
-    text = f"{queued.request.log_prefix}Request was cancelled"
+    text = f"{request.log_prefix}Request was cancelled"
     return ServingError(ErrorKind.CANCELLED, text, FailureReason.CANCELED)

@@ -67,9 +67,8 @@ class CachedAnswers:
             return run(_Miss(self, key, deliver, lookup_ns).receive)
         response = entry.response()
         names = request.requested_outputs
-        if names and names != entry.template.names:
-            by_name = {tensor.name: tensor for tensor in response.outputs}
-            response.outputs = [by_name[output] for output in names if output in by_name]
+        if names:
+            response.keep(names)
         response.model_name, response.model_version, response.id = self._name, self._version, request.id
         now = self._clock.now()
         self._statistics.cache_hit(now - arrived, looked_up - arrived, now - looked_up, now)

@@ -95,7 +95,7 @@ class SequenceDispatcher(Dispatcher):
             return
         queued.run = None
         queued.executed = False
-        error = cancellation(queued) if queued.cancelled else None
+        error = cancellation(queued.request) if queued.cancelled else None
         if error is None:
             error = self._sequences.reschedule(queued, self._clock.now())
         if error is not None:

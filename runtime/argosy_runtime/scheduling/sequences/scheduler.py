@@ -18,12 +18,12 @@ from typing import Final
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, unavailable
+from argosy_runtime.errors import FailureReason, ServingError, unavailable
 from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 from argosy_runtime.modelconfig.parameters.queue_policies import queue_policies
 from argosy_runtime.scheduling.queue_policy import QueuePolicy
-from argosy_runtime.scheduling.queued_request import QueuedRequest
+from argosy_runtime.scheduling.queued_request import QueuedRequest, cancellation
 from argosy_runtime.scheduling.scheduler import Batch, Decision, Refusal, Scheduler, Slots, not_rescheduled
 
 from .controls import ControlInputs
@@ -289,8 +289,7 @@ class SequenceScheduler(Scheduler):
         while len(sequence.waiting) > at:
             step = sequence.waiting[at]
             del sequence.waiting[at]
-            text = f"{step.queued.request.log_prefix}Request was cancelled"
-            self._refuse(step, ServingError(ErrorKind.CANCELLED, text, FailureReason.CANCELED))
+            self._refuse(step, cancellation(step.queued.request))
 
     def _refuse_waiting(self, sequence: Sequence, error: ServingError) -> None:
         while sequence.waiting:
