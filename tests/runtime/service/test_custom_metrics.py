@@ -63,7 +63,7 @@ async def test_what_died_has_no_metrics_and_what_comes_back_goes_on(repository, 
     await plane.load("m", None, {})
     gate.touch()
     os.kill(int(await value(plane, "m")), signal.SIGKILL)
-    await until(lambda: not plane.custom_metrics.families())
+    await until(lambda: not plane.exposed.custom.families())
     gate.unlink()
     await value(plane, "m")
     assert await series(plane) == {'calls{model="m"}': 2}
