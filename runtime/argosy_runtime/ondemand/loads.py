@@ -8,7 +8,7 @@ long as a request may wait.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from time import time_ns
 from typing import Final
 
@@ -58,7 +58,8 @@ class OnDemandLoads:
         self._now_ms = now_ms
         self._measure = measure
         self._loading: set[str] = set()
-        self._reserved: dict[str, int] = {}
+        self._reserved: dict[str, dict[str, int]] = {}
+        self._held: dict[str, frozenset[str]] = {}
         self._sizes: dict[str, int] = {}
         self._loaded_ms: dict[str, int] = {}
         self._failed: dict[str, tuple[int, ServingError]] = {}
@@ -90,13 +91,29 @@ class OnDemandLoads:
         return True
 
     async def demand(self, name: str, version: str) -> None:
-        """Load a model unless it serves, and wait until it does. Raises ServingError where it does not."""
+        """Load a model unless it serves, and wait until it does. Raises ServingError where it does not.
+
+        One that is unloaded before the wait is over is loaded again, for as long as a request may wait.
+        """
+        end = self._clock.now() + round(self._patience * 1e9)
         refusal = self._refusal(name, version)
-        if refusal is None:
-            return
-        self._begin(name, refusal)
+        while refusal is not None:
+            self._begin(name, refusal)
+            await self._served(name, max(1, end - self._clock.now()))
+            if self._serves(name):
+                return
+            refusal = self._refusal(name, version)
+
+    async def _served(self, name: str, limit: int) -> None:
+        """Wait until a model's load is over, at most `limit` nanoseconds. Raises ServingError where it failed."""
         served: asyncio.Future[ServingError | None] = asyncio.get_running_loop().create_future()
-        waiter = self.waiters.add(name, served.set_result)
+
+        def wake(error: ServingError | None) -> None:
+            # The wait may have been cancelled just now.
+            if not served.done():
+                served.set_result(error)
+
+        waiter = self.waiters.add(name, wake, limit)
         try:
             error = await served
         except asyncio.CancelledError:
@@ -112,7 +129,7 @@ class OnDemandLoads:
     @property
     def used(self) -> int:
         """Bytes that the loaded models use, and those that are being loaded."""
-        return sum(resident.size for resident in self._residents()) + sum(self._reserved.values())
+        return sum(resident.size for resident in self._residents()) + self._reservations
 
     def _refusal(self, name: str, version: str) -> ServingError | None:
         """Return why a version does not answer; None where it does."""
@@ -145,10 +162,8 @@ class OnDemandLoads:
     async def _load(self, name: str, refusal: ServingError) -> None:
         error: ServingError | None = None
         try:
-            if name not in await self._registry.names():
+            if name not in await self._registry.names() or not await self._load_within_limit(name):
                 error = refusal
-            else:
-                await self._load_within_limit(name)
         except Exception as cause:
             error = serving_error(cause)
             self.failures[name] += 1
@@ -157,20 +172,26 @@ class OnDemandLoads:
             _log.error("cannot load '%s' on demand: %s", name, error.message)
         finally:
             self._loading.discard(name)
-            self._reserved.pop(name, None)
-            self.waiters.wake(name, error)
+            self._release(name)
+            if error is None and not self._serves(name) and self.waiters.wait_for(name):
+                # It was unloaded since, and is demanded again.
+                self._begin(name, refusal)
+            else:
+                self.waiters.wake(name, error)
 
-    async def _load_within_limit(self, name: str) -> None:
-        missing = await self._registry.not_loaded(name)
-        needed = sum(self._sizes.get(folder.name, folder.size) for folder in missing)
-        await self._reserve(name, needed)
+    async def _load_within_limit(self, name: str) -> bool:
+        """Load a model. Return False where it does not serve for all that: an ensemble whose steps do not."""
+        folders, steps = await self._registry.not_loaded(name)
+        sizes = {folder.name: self._sizes.get(folder.name, folder.size) for folder in folders}
+        await self._reserve(name, sizes, steps)
         await self._registry.load(name, None, {}, on_demand=True)
         self.loads[name] += 1
-        for folder in missing:
+        serves = self._serves(name)
+        for folder in folders:
             self._sizes[folder.name] = await self._measure(folder.name) or folder.size
             self._loaded_ms[folder.name] = self._now_ms()
-        self._reserved.pop(name, None)
-        await self._evict(evictions(self._residents(keep=name), self._reservations, self._most) or [])
+        await self._evict(evictions(self._residents(), self._reservations, self._most) or [])
+        return serves
 
     @property
     def _most(self) -> int:
@@ -178,19 +199,40 @@ class OnDemandLoads:
 
     @property
     def _reservations(self) -> int:
-        return sum(self._reserved.values())
+        """Bytes for what is being loaded and does not serve yet: from then on it is a resident."""
+        return sum(self._missing(sizes) for sizes in self._reserved.values())
 
-    async def _reserve(self, name: str, needed: int) -> None:
-        """Reserve memory for a model, and have others give way. Raises ServingError where it does not fit."""
+    def _missing(self, sizes: Mapping[str, int]) -> int:
+        return sum(size for name, size in sizes.items() if not self._serves(name))
+
+    def _serves(self, name: str) -> bool:
+        record = self._registry.records.get(name)
+        return record is not None and record.serves
+
+    def _is_held(self, name: str) -> bool:
+        """Return whether a load that is not over needs a model: its own, or a step of its ensemble."""
+        return any(name in held for held in self._held.values())
+
+    def _release(self, name: str) -> None:
+        self._reserved.pop(name, None)
+        self._held.pop(name, None)
+
+    async def _reserve(self, name: str, sizes: dict[str, int], steps: frozenset[str]) -> None:
+        """Reserve memory for a model, and have others give way, but no `steps`, which it runs.
+
+        Until its load is over, nothing of it gives way. Raises ServingError where it does not fit.
+        """
         end = self._clock.now() + round(self._patience * 1e9)
         while True:
-            residents = self._residents()
+            needed = self._missing(sizes)
+            residents = self._residents(keep=steps)
             victims = evictions(residents, needed + self._reservations, self._most)
             if victims is not None:
-                self._reserved[name] = needed
+                self._reserved[name] = sizes
+                self._held[name] = steps | sizes.keys()
                 if await self._evict(victims):
                     return
-                del self._reserved[name]
+                self._release(name)
             elif self._clock.now() >= end or not _may_fit(residents, needed, self._most, self._registry.records):
                 raise self._does_not_fit(name, needed, residents)
             await sleep(self._clock, _RETRY_SECONDS)
@@ -198,15 +240,15 @@ class OnDemandLoads:
     async def _evict(self, names: list[str]) -> bool:
         """Unload models, each unless it is in use by now. Return whether all are."""
         for name in names:
-            if not await self._registry.evict(name):
+            if not await self._registry.evict(name, self._is_held):
                 return False
             self.evictions[name] += 1
             _log.info("'%s' gives way, as it was used least recently", name)
         return True
 
-    def _residents(self, keep: str = "") -> list[Resident]:
-        records = self._registry.records.values()
-        return [self._resident(record, record.name != keep) for record in records if record.serves]
+    def _residents(self, keep: Collection[str] = ()) -> list[Resident]:
+        records = [record for record in self._registry.records.values() if record.serves]
+        return [self._resident(one, one.name not in keep and not self._is_held(one.name)) for one in records]
 
     def _resident(self, record: ModelRecord, evictable: bool) -> Resident:
         size = 0

@@ -1,5 +1,6 @@
 """Requests that wait for their model to be loaded: in the order of their arrival, bounded in number and in time."""
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -8,6 +9,8 @@ from argosy_runtime.execution.clock import Clock, Timer
 from argosy_runtime.histograms import DurationHistogram
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.repository.serving.version import Destination
+
+_log = logging.getLogger("argosy.ondemand")
 
 MOST_WAITING: Final = 1024
 """Requests that may wait in all: each keeps its tensors meanwhile."""
@@ -27,6 +30,13 @@ class Waiter:
         self.wake = wake
         self.since = since
         self.timer: Timer | None = None
+
+    def end(self, error: ServingError | None) -> None:
+        """Wake it. An error of its own is logged, so that it keeps no other from being woken."""
+        try:
+            self.wake(error)
+        except Exception:
+            _log.exception("what waited for model '%s' failed", self.model)
 
 
 class Waiters:
@@ -79,7 +89,11 @@ class Waiters:
             if self.leave(waiter):
                 if error is None:
                     self.waits.add(self.waited(waiter))
-                waiter.wake(error)
+                waiter.end(error)
+
+    def wait_for(self, model: str) -> bool:
+        """Return whether any wait for a model."""
+        return model in self._waiters
 
     def close(self, error: ServingError) -> None:
         """Wake all with an error."""
@@ -88,7 +102,7 @@ class Waiters:
 
     def _expire(self, waiter: Waiter, error: ServingError) -> None:
         if self.leave(waiter):
-            waiter.wake(error)
+            waiter.end(error)
 
 
 class WaitingRequest:

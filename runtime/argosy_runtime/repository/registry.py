@@ -5,7 +5,7 @@ Loads and unloads are the registry's own work: the client of one may go, and it 
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
@@ -156,24 +156,27 @@ class Registry:
         purpose = _Purpose(for_model=for_model, on_demand=on_demand)
         await self._work.run(self._load(name, override, files, purpose))
 
-    async def not_loaded(self, name: str) -> list[ModelFolder]:
+    async def not_loaded(self, name: str) -> tuple[list[ModelFolder], frozenset[str]]:
         """Return the folders that a load of a model would load: its own, and of an ensemble those of its steps.
 
-        Raises ServingError where the repositories have no such model.
+        The second are all steps that were found, loaded or not. Raises ServingError where the repositories have no
+        such model.
         """
         folders = {name: await self._folder(name)}
         pending = ensembles.steps_of(folders[name], None)
+        steps = set[str]()
         while pending:
             step = pending.pop()
+            steps.add(step)
             if step not in folders and not self._is_loaded(step) and layout.is_model_name(step):
                 with suppress(ServingError):
                     folders[step] = await self._folder(step)
                     pending += ensembles.steps_of(folders[step], None)
-        return list(folders.values())
+        return list(folders.values()), frozenset(steps)
 
-    async def evict(self, name: str) -> bool:
-        """Unload a model and wait until its memory is free. Return False where it is in use by now."""
-        if not await self._work.run(self._unload(name, False, if_idle=True)):
+    async def evict(self, name: str, held: Callable[[str], bool]) -> bool:
+        """Unload a model and wait until its memory is free. Return False where it is in use or `held` by now."""
+        if not await self._work.run(self._unload(name, False, unless=held)):
             return False
         await self._retirement.released(name)
         return True
@@ -346,10 +349,12 @@ class Registry:
             await self._listed.hide_adapters(folder.name)
             await self._listed.follow(record)
 
-    async def _unload(self, name: str, unload_dependents: bool, listed_by: str = "", if_idle: bool = False) -> bool:
+    async def _unload(
+        self, name: str, unload_dependents: bool, listed_by: str = "", unless: Callable[[str], bool] | None = None
+    ) -> bool:
         """Unload a model; with `listed_by` only if it is still an adapter that this model lists.
 
-        With `if_idle` only if it may leave, and no ensemble runs it. Return whether it is unloaded.
+        With `unless` only if that is false of it, it may leave, and no ensemble runs it. Return whether it is unloaded.
         """
         record = self._records.get(name)
         if record is None:
@@ -358,7 +363,9 @@ class Registry:
         async with record.lock:
             if listed_by and self._listed.owner(name) != listed_by:
                 return False
-            if if_idle and (not record.may_leave or name in ensembles.needed(self._records.values())):
+            if unless is not None and (
+                unless(name) or not record.may_leave or name in ensembles.needed(self._records.values())
+            ):
                 return False
             frees_name = self._listed.withdraw(name)
             steps = record.steps

@@ -67,6 +67,21 @@ def test_they_enter_in_the_order_of_their_arrival(waiters: Waiters) -> None:
     assert len(waiters) == 0
 
 
+def test_one_that_fails_when_it_is_woken_does_not_keep_the_others(waiters: Waiters) -> None:
+    woken: list[str] = []
+
+    def fail(error: ServingError | None) -> None:
+        raise RuntimeError("no")
+
+    waiters.add("m", fail)
+    waiters.add("m", lambda error: woken.append("m"))
+    waiters.add("n", fail)
+    waiters.wake("m")
+    waiters.close(not_found("no"))
+    assert woken == ["m"]
+    assert len(waiters) == 0
+
+
 def test_no_more_than_so_many(waiters: Waiters) -> None:
     for _ in range(3):
         waiters.add("m", lambda error: None)

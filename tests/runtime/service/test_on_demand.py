@@ -108,6 +108,84 @@ async def test_the_least_recently_used_gives_way(repository, serve_on_demand, mo
     assert await value(plane, "b", 5.0) == 5.0
 
 
+@pytest.fixture
+def slow_measure(monkeypatch):
+    """Have models use twice the size of their files, which takes a while to measure."""
+
+    async def measure(self: ModelMemory, model: str) -> None:
+        await asyncio.sleep(0.2)
+
+    monkeypatch.setattr(ModelMemory, "measure", measure)
+    monkeypatch.setattr(ModelMemory, "of_model", lambda self, model: 2 * SIZE)
+
+
+async def test_a_model_stays_until_those_that_waited_for_it_are_in(repository, serve_on_demand, slow_measure):
+    names = [f"m{number}" for number in range(3)]
+    for name in names:
+        add(repository, name)
+    plane = await serve_on_demand(limit=2 * SIZE)
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(value(plane, name) for name in names for _ in range(2)))
+    assert plane.on_demand.loads == dict.fromkeys(names, 1)
+
+
+async def test_one_that_demands_a_model_finds_it(repository, serve_on_demand, slow_measure):
+    async def found(name: str) -> None:
+        await plane.demand(name, "")
+        plane.registry.find(name)
+
+    for name in "abc":
+        add(repository, name)
+    plane = await serve_on_demand(limit=2 * SIZE)
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(found(name) for name in "abc" for _ in range(2)))
+
+
+async def test_a_model_that_is_unloaded_before_its_load_is_over_is_loaded_again(
+    repository, serve_on_demand, slow_measure
+):
+    add(repository, "m")
+    plane = await serve_on_demand()
+    waiting = asyncio.create_task(value(plane, "m", 1.0))
+    await until(lambda: plane.on_demand.loads["m"] == 1)
+    await plane.unload("m", False)
+    assert await waiting == 1.0
+    assert plane.on_demand.loads == {"m": 2}
+
+
+async def test_the_steps_of_an_ensemble_that_is_being_loaded_stay(repository, serve_on_demand, gate):
+    add(repository, "a")
+    add(repository, "b", initialize=gate.code)
+    add(repository, "m")
+    repository.write("e", {"1/.keep": ""}, ENSEMBLE)
+    plane = await serve_on_demand(limit=3 * SIZE + 10_000)
+    composed = asyncio.create_task(infer(plane, ask("e", 1.0)))
+    await gate.reached()
+    other = asyncio.create_task(value(plane, "m", 2.0))
+    await asyncio.sleep(0.3)
+    assert (await states(plane))["a:1"] == "READY"
+    gate.open()
+    await composed
+    assert await other == 2.0
+
+
+async def test_one_that_gives_up_does_not_fail_the_others(repository, serve_on_demand, gate):
+    add(repository, "m", initialize=gate.code)
+    plane = await serve_on_demand()
+    gone = [asyncio.create_task(plane.demand("m", "")) for _ in range(2)]
+    await gate.reached()
+    waiting = asyncio.create_task(value(plane, "m", 2.0))
+    await until(lambda: len(plane.on_demand.waiters) == 3)
+    gone[0].cancel()
+    plane.on_demand.waiters.wake("m", ServingError(ErrorKind.INTERNAL, "broken"))
+    with pytest.raises(ServingError, match="broken"):
+        await gone[1]
+    with pytest.raises(ServingError, match="broken"):
+        await waiting
+    gate.open()
+    await settled(plane)
+
+
 async def test_what_a_client_has_loaded_stays(repository, serve_on_demand):
     add(repository, "pinned")
     add(repository, "m")
