@@ -92,3 +92,33 @@ async def test_a_failed_load_leaves_nothing(repository, serve):
     assert await value(plane, "n", 1) == 1
     limiter = plane.registry.records["n"].prepared.versions[1].features.rate_limiter
     assert len(limiter._resources._declared) == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (
+            'dynamic_batching { } model_warmup [ { name: "w" batch_size: 1 inputs { key: "X" value: '
+            '{ data_type: TYPE_FP32 dims: [ 1 ] input_data_file: "missing" } } } ]'
+        ),
+        (
+            'sequence_batching { state [ { input_name: "S" output_name: "T" data_type: TYPE_FP32 dims: [ 1 ] '
+            'initial_state: { name: "s" data_type: TYPE_FP32 dims: [ 1 ] data_file: "missing" } } ] }'
+        ),
+        'dynamic_batching { } parameters { key: "BATCH_STRATEGY" value: { string_value: "missing.py" } }',
+    ],
+    ids=["warm-up", "initial state", "batch strategy"],
+)
+async def test_a_load_that_fails_before_its_instances_leaves_nothing(repository, serve, settings):
+    repository.add("m", config=limited(2, amount=5, more=settings))
+    repository.add("n", config=limited(amount=2))
+    plane = await serve(rate_limits=())
+    await plane.load("n", None, {})
+    limiter = plane.registry.records["n"].prepared.versions[1].features.rate_limiter
+    with pytest.raises(ServingError, match="missing"):
+        await plane.load("m", None, {})
+    assert len(limiter._resources._declared) == 1
+    (repository.path / "m/config.pbtxt").write_text(limited(amount=2))
+    await plane.load("m", None, {})
+    assert len(limiter._resources._declared) == 2
+    assert await value(plane, "m", 1) == 1

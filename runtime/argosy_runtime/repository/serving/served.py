@@ -78,8 +78,6 @@ class ServedModel:
         self._initial_states: dict[str, Tensor] = {}
         limiter = prepared.features.rate_limiter
         self._limited = LimitedInstances(limiter) if limiter is not None else None
-        if self._limited is not None:
-            self._limited.follow(self._maker.placements(self.config))
         makers = self._makers()
         self._scheduler, self._dispatcher = self._scheduling([new for _, new in makers])
         if limiter is not None and self._limited is not None:
@@ -156,12 +154,13 @@ class ServedModel:
     async def start(self) -> None:
         """Load every instance and warm it up. Releases everything where that fails."""
         begun = monotonic()
-        warm_up = await asyncio.to_thread(self._warm_up)
-        self._initial_states.update(await asyncio.to_thread(self._read_initial_states))
-        strategy = await asyncio.to_thread(self._strategy)
-        if isinstance(self._scheduler, DynamicBatcher):
-            self._scheduler.strategy = strategy
         try:
+            self._limit()
+            warm_up = await asyncio.to_thread(self._warm_up)
+            self._initial_states.update(await asyncio.to_thread(self._read_initial_states))
+            strategy = await asyncio.to_thread(self._strategy)
+            if isinstance(self._scheduler, DynamicBatcher):
+                self._scheduler.strategy = strategy
             await self._dispatcher.start(warm_up, self._timeout)
         except BaseException:
             if self._limited is not None:
