@@ -1,4 +1,4 @@
-"""Requests that wait for their model to be loaded: in the order of their arrival, bounded in number and in time."""
+"""Requests that wait for their model to be loaded, in order of arrival, bounded in number, bytes and time."""
 
 import logging
 from collections.abc import Callable
@@ -13,7 +13,9 @@ from argosy_runtime.repository.serving.version import Destination
 _log = logging.getLogger("argosy.ondemand")
 
 MOST_WAITING: Final = 1024
-"""Requests that may wait in all: each keeps its tensors meanwhile."""
+"""Requests that may wait in all."""
+MOST_BYTES: Final = 1 << 30
+"""Bytes that the tensors of all waiting requests may have together."""
 
 Wake = Callable[[ServingError | None], None]
 """Called once: without an error when the model serves."""
@@ -21,14 +23,15 @@ _US: Final = 1000
 
 
 class Waiter:
-    """One that waits for a model since `since`, a time in nanoseconds."""
+    """One that waits for a model since `since`, a time in nanoseconds, with tensors of `size` bytes."""
 
-    __slots__ = ("model", "since", "timer", "wake")
+    __slots__ = ("model", "since", "size", "timer", "wake")
 
-    def __init__(self, model: str, wake: Wake, since: int) -> None:
+    def __init__(self, model: str, wake: Wake, since: int, size: int) -> None:
         self.model = model
         self.wake = wake
         self.since = since
+        self.size = size
         self.timer: Timer | None = None
 
     def end(self, error: ServingError | None) -> None:
@@ -42,10 +45,12 @@ class Waiter:
 class Waiters:
     """All waiters, by model. `limit`: nanoseconds that each may wait, unless it sets less."""
 
-    def __init__(self, clock: Clock, limit: int, most: int = MOST_WAITING) -> None:
+    def __init__(self, clock: Clock, limit: int, most: int = MOST_WAITING, most_bytes: int = MOST_BYTES) -> None:
         self._clock = clock
         self._limit = limit
         self._most = most
+        self._most_bytes = most_bytes
+        self._bytes = 0
         self._waiters: dict[str, dict[Waiter, None]] = {}
         self.waits = DurationHistogram()
         """Times that those waited whose model serves now."""
@@ -53,15 +58,25 @@ class Waiters:
     def __len__(self) -> int:
         return sum(map(len, self._waiters.values()))
 
-    def add(self, model: str, wake: Wake, limit: int = 0) -> Waiter:
-        """Add a waiter for a model; with `limit` it waits no longer than that. Raises ServingError if too many wait."""
+    def add(self, model: str, wake: Wake, limit: int = 0, size: int = 0) -> Waiter:
+        """Add a waiter for a model; with `limit` it waits no longer than that.
+
+        Raises ServingError if too many wait, or the tensors of all are too large with its own `size` bytes.
+        """
         if len(self) >= self._most:
             text = f"Request for model '{model}': {self._most} requests wait for models to be loaded already"
+            raise unavailable(text, FailureReason.REJECTED)
+        if self._bytes + size > self._most_bytes:
+            text = (
+                f"Request for model '{model}': its tensors have {size} bytes, and those of requests that wait for "
+                f"models to be loaded {self._bytes}; together they may have {self._most_bytes}"
+            )
             raise unavailable(text, FailureReason.REJECTED)
         own = 0 < limit < self._limit
         text = f"Request for model '{model}' has waited {self._limit / 1e9:g} s for it to be loaded"
         error = unavailable("Request timeout expired" if own else text, FailureReason.TIMEOUT)
-        waiter = Waiter(model, wake, self._clock.now())
+        waiter = Waiter(model, wake, self._clock.now(), size)
+        self._bytes += size
         self._waiters.setdefault(model, {})[waiter] = None
         expiry = waiter.since + (limit if own else self._limit)
         waiter.timer = self._clock.call_at(expiry, lambda: self._expire(waiter, error))
@@ -77,6 +92,7 @@ class Waiters:
         if waiter not in waiters:
             return False
         del waiters[waiter]
+        self._bytes -= waiter.size
         if not waiters:
             del self._waiters[waiter.model]
         if waiter.timer is not None:
@@ -136,7 +152,9 @@ class WaitingRequest:
 
     def wait(self, waiters: Waiters) -> None:
         """Begin to wait. Raises ServingError if too many do."""
-        self._waiter = waiters.add(self._request.model_name, self._woken, self._request.timeout_us * _US)
+        request = self._request
+        size = sum([tensor.nbytes for tensor in request.inputs.values()])
+        self._waiter = waiters.add(request.model_name, self._woken, request.timeout_us * _US, size)
         self._waiters = waiters
 
     def _woken(self, error: ServingError | None) -> None:

@@ -1,10 +1,11 @@
 """Requests that wait for their model: in order, for a bounded time, a bounded number of them."""
 
+import numpy as np
 import pytest
 from tests.runtime.execution.fakes import VirtualClock
 
 from argosy_runtime.errors import ErrorKind, ServingError, not_found
-from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 from argosy_runtime.ondemand.waiting import Waiters, WaitingRequest
 
 S = 1_000_000_000
@@ -87,6 +88,22 @@ def test_no_more_than_so_many(waiters: Waiters) -> None:
         waiters.add("m", lambda error: None)
     with pytest.raises(ServingError, match="3 requests wait for models to be loaded already"):
         waiters.add("other", lambda error: None)
+
+
+def test_no_more_bytes_than_so_many(clock: VirtualClock) -> None:
+    waiters = Waiters(clock, 60 * S, most_bytes=1000)
+    first = waiters.add("m", lambda error: None, size=600)
+    array = np.zeros(101, np.float32)
+    request = WaitingRequest(InferRequest("m", {"X": Tensor("X", "FP32", array)}), print, True, lambda _: Served())
+    with pytest.raises(
+        ServingError, match=r"its tensors have 404 bytes, .* 600; together they may have 1000"
+    ) as caught:
+        request.wait(waiters)
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+    waiters.leave(first)
+    request.wait(waiters)
+    waiters.wake("m", not_found("no"))
+    waiters.add("m", lambda error: None, size=1000)
 
 
 async def test_a_request_waits_no_longer_than_its_timeout(waiters: Waiters, clock: VirtualClock) -> None:
