@@ -15,7 +15,7 @@ from .backends.devices import ipc
 from .errors import DecoupledModelError, ErrorKind, ServingError, invalid, unavailable, unsupported
 from .exposed import ExposedMetrics
 from .messages import Deliver, InferRequest, Submission
-from .ondemand.loads import loads_on_demand
+from .ondemand.loads import OnDemandLoads, loads_on_demand
 from .protocol.trace_settings import Settings
 from .readiness import all_checked, checked_models
 from .repository import describing
@@ -270,7 +270,7 @@ class DataPlane:
         except ServingError as refusal:
             if self.on_demand is None or not self._accepting:
                 raise
-            return self.on_demand.submit(request, deliver, single, refusal)
+            return self._submit_later(self.on_demand, request, deliver, single, refusal)
         if single and served.decoupled:
             raise DecoupledModelError
         if not self._accepting and not served.continues(request):
@@ -278,6 +278,23 @@ class DataPlane:
         if self.tracer.active:
             return self._submit_traced(served, request, deliver)
         return served.submit(request, deliver)
+
+    def _submit_later(
+        self, on_demand: OnDemandLoads, request: InferRequest, deliver: Deliver, single: bool, refusal: ServingError
+    ) -> Submission:
+        def enter(request: InferRequest, deliver: Deliver) -> Submission:
+            served = self.registry.route(request)
+            if single and served.decoupled:
+                raise unsupported("this endpoint doesn't support models with decoupled transaction policy")
+            return served.submit(request, deliver)
+
+        if self.tracer.active:
+            deliver = self.tracer.begin(request, deliver)
+        try:
+            return on_demand.submit(request, deliver, enter, refusal)
+        except BaseException:
+            self.tracer.refused(request)
+            raise
 
     async def demand(self, name: str, version: str) -> None:
         if self.on_demand is not None:
@@ -354,13 +371,21 @@ class ModelCalls:
         except ServingError as refusal:
             on_demand = self._plane.on_demand
             if on_demand is not None and on_demand.may_load(name):
-                return on_demand.submit(request, deliver, not decoupled, refusal)
+                route = self._plane.registry.route
+
+                def enter(request: InferRequest, deliver: Deliver) -> Submission:
+                    return self._enter(route(request), request, decoupled, deliver)
+
+                return on_demand.submit(request, deliver, enter, refusal)
             raise unavailable(f"Failed for execute the inference request. Model '{name}' is not ready.") from None
+        return self._enter(served, request, decoupled, deliver)
+
+    def _enter(self, served: Destination, request: InferRequest, decoupled: bool, deliver: Deliver) -> Submission:
         if served.decoupled and not decoupled:
             raise unsupported(
-                f"Model {name} is using the decoupled. The current BLS request call doesn't support models using the "
-                "decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' "
-                "calls for decoupled models.'"
+                f"Model {request.model_name} is using the decoupled. The current BLS request call doesn't support "
+                "models using the decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or "
+                "'async_exec' calls for decoupled models.'"
             )
         if request.trace is not None:
             request.trace = self._plane.tracer.called(request.trace)

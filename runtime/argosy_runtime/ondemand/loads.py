@@ -23,7 +23,7 @@ from argosy_runtime.repository.work import serving_error
 from argosy_runtime.telemetry.machine.memory import ModelMemory
 
 from .eviction import Resident, evictions
-from .waiting import Waiters, WaitingRequest, Wake
+from .waiting import Enter, Waiters, WaitingRequest, Wake
 
 _log = logging.getLogger("argosy.ondemand")
 
@@ -69,12 +69,13 @@ class OnDemandLoads:
         """Return whether a request for a model that is not loaded would load it, as far as is known."""
         return name in self._registry.last_names and self._recent_failure(name) is None
 
-    def submit(self, request: InferRequest, deliver: Deliver, single: bool, refusal: ServingError) -> Submission:
-        """Have a request wait until its model serves. Raises ServingError: `refusal`, why it was not routed, where no
-        load would help.
+    def submit(self, request: InferRequest, deliver: Deliver, enter: Enter, refusal: ServingError) -> Submission:
+        """Have a request wait until its model serves, and `enter` then.
+
+        Raises ServingError: `refusal`, why it was not routed, where no load would help.
         """
         self._begin(request.model_name, refusal)
-        waiting = WaitingRequest(request, deliver, single, self._registry.route)
+        waiting = WaitingRequest(request, deliver, enter)
         waiting.wait(self.waiters)
         return waiting
 

@@ -4,11 +4,10 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, unavailable, unsupported
+from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, unavailable
 from argosy_runtime.execution.clock import Clock, Timer
 from argosy_runtime.histograms import DurationHistogram
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
-from argosy_runtime.repository.serving.version import Destination
 
 _log = logging.getLogger("argosy.ondemand")
 
@@ -19,6 +18,8 @@ MOST_BYTES: Final = 1 << 30
 
 Wake = Callable[[ServingError | None], None]
 """Called once: without an error when the model serves."""
+Enter = Callable[[InferRequest, Deliver], Submission]
+"""Routes and submits a request whose model serves now. Raises ServingError where it may not enter."""
 _US: Final = 1000
 
 
@@ -122,29 +123,25 @@ class Waiters:
 
 
 class WaitingRequest:
-    """A request that enters its model's queue once that serves. `route` finds its destination then.
+    """A request that enters its model's queue once that serves.
 
     Its timeout holds for both: what it has waited here is subtracted from what is left for the queue.
     """
 
     __slots__ = (
         "_deliver",
+        "_enter",
         "_paused",
         "_request",
-        "_route",
-        "_single",
         "_submission",
         "_waiter",
         "_waiters",
     )
 
-    def __init__(
-        self, request: InferRequest, deliver: Deliver, single: bool, route: Callable[[InferRequest], Destination]
-    ) -> None:
+    def __init__(self, request: InferRequest, deliver: Deliver, enter: Enter) -> None:
         self._request = request
         self._deliver = deliver
-        self._single = single
-        self._route = route
+        self._enter = enter
         self._waiters: Waiters | None = None
         self._waiter: Waiter | None = None
         self._submission: Submission | None = None
@@ -169,10 +166,7 @@ class WaitingRequest:
         if request.timeout_us and self._waiters is not None and self._waiter is not None:
             request.timeout_us = max(1, request.timeout_us - self._waiters.waited(self._waiter) // _US)
         try:
-            destination = self._route(request)
-            if self._single and destination.decoupled:
-                raise unsupported("this endpoint doesn't support models with decoupled transaction policy")
-            self._submission = destination.submit(request, self._deliver)
+            self._submission = self._enter(request, self._deliver)
         except ServingError as refusal:
             return refusal
         if self._paused:

@@ -14,10 +14,7 @@ S = 1_000_000_000
 class Served:
     """A version that notes what it is sent."""
 
-    version = 1
-
-    def __init__(self, decoupled: bool = False) -> None:
-        self.decoupled = decoupled
+    def __init__(self) -> None:
         self.requests: list[InferRequest] = []
         self.calls: list[str] = []
 
@@ -45,14 +42,14 @@ def waiters(clock: VirtualClock) -> Waiters:
     return Waiters(clock, 60 * S, most=3)
 
 
-def waiting(waiters: Waiters, served: Served, timeout_us: int = 0, single: bool = True):
+def waiting(waiters: Waiters, served: Served, timeout_us: int = 0):
     """Return a request that waits, and the errors that it is answered with."""
     answers: list[ServingError | None] = []
 
     def deliver(response: InferResponse) -> None:
         answers.append(response.error)
 
-    request = WaitingRequest(InferRequest("m", {}, timeout_us=timeout_us), deliver, single, lambda _: served)
+    request = WaitingRequest(InferRequest("m", {}, timeout_us=timeout_us), deliver, served.submit)
     request.wait(waiters)
     return request, answers
 
@@ -94,7 +91,7 @@ def test_no_more_bytes_than_so_many(clock: VirtualClock) -> None:
     waiters = Waiters(clock, 60 * S, most_bytes=1000)
     first = waiters.add("m", lambda error: None, size=600)
     array = np.zeros(101, np.float32)
-    request = WaitingRequest(InferRequest("m", {"X": Tensor("X", "FP32", array)}), print, True, lambda _: Served())
+    request = WaitingRequest(InferRequest("m", {"X": Tensor("X", "FP32", array)}), print, Served().submit)
     with pytest.raises(
         ServingError, match=r"its tensors have 404 bytes, .* 600; together they may have 1000"
     ) as caught:
@@ -139,14 +136,6 @@ def test_an_error_is_its_answer(waiters: Waiters) -> None:
     _, answers = waiting(waiters, Served())
     waiters.wake("m", not_found("no such model"))
     assert [error.message for error in answers] == ["no such model"]
-
-
-def test_a_decoupled_model_needs_an_endpoint_that_streams(waiters: Waiters) -> None:
-    _, answers = waiting(waiters, Served(decoupled=True))
-    _, streamed = waiting(waiters, Served(decoupled=True), single=False)
-    waiters.wake("m")
-    assert [error.kind for error in answers] == [ErrorKind.UNSUPPORTED]
-    assert streamed == []
 
 
 def test_cancelled_before_and_after(waiters: Waiters) -> None:

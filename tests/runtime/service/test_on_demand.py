@@ -291,6 +291,13 @@ async def test_a_model_that_calls_another_loads_it(repository, serve_on_demand):
     assert plane.on_demand.loads == {"outer": 1, "inner": 1}
 
 
+async def test_a_decoupled_model_needs_an_endpoint_that_streams(repository, serve_on_demand):
+    add(repository, "m", config=CONFIG + "model_transaction_policy { decoupled: true }")
+    plane = await serve_on_demand()
+    with pytest.raises(ServingError, match="doesn't support models with decoupled transaction policy"):
+        await value(plane, "m")
+
+
 async def test_a_model_with_an_open_sequence_stays_until_it_ends(repository, serve_on_demand):
     sequences = "sequence_batching { max_sequence_idle_microseconds: 60000000 direct { } }"
     add(repository, "stateful", config=CONFIG.replace("dynamic_batching { }", sequences))

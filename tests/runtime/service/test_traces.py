@@ -10,6 +10,7 @@ from tests.runtime.service.test_response_cache import CACHED, COUNTING
 
 from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.errors import ServingError
+from argosy_runtime.repository.options import OnDemandOptions
 from argosy_runtime.telemetry.tracing.options import TraceOptions
 from argosy_runtime.telemetry.tracing.tracer import Tracer
 from argosy_runtime.traces import TraceLevel
@@ -49,3 +50,23 @@ async def test_a_refused_request_leaves_nothing_open(plane: DataPlane) -> None:
         await infer(plane, wrong)
     assert wrong.trace is None
     assert plane.tracer.active
+
+
+async def test_requests_that_wait_for_their_models_are_traced(repository, serve, tmp_path: Path) -> None:
+    call = """
+    response = pb_utils.InferenceRequest(
+        model_name="inner", requested_output_names=["Y"], inputs=[pb_utils.Tensor("X", x)], trace=request.trace()
+    ).exec()
+    y = pb_utils.get_output_tensor_by_name(response, "Y").as_numpy()
+    """
+    repository.add("inner")
+    repository.add("outer", execute=call)
+    plane = await serve(on_demand=OnDemandOptions(0, 30.0))
+    file = tmp_path / "trace.json"
+    plane.tracer = Tracer(TraceOptions(TraceLevel.TIMESTAMPS, rate=1, file=str(file)))
+    await infer(plane, ask("outer", 1))
+    await asyncio.to_thread(names, plane, tmp_path)
+    models = {entry["id"]: entry for entry in json.loads(file.read_text()) if entry.get("model_name")}
+    (outer,) = [entry for entry in models.values() if entry["model_name"] == "outer"]
+    (inner,) = [entry for entry in models.values() if entry["model_name"] == "inner"]
+    assert inner["parent_id"] == outer["id"]
