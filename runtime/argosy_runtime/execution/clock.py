@@ -37,34 +37,40 @@ class LoopClock:
 
 
 class Alarm:
-    """A call at the earliest of the times that it was set to; then it has to be set again."""
+    """A call at the earliest of the times that it was set to; then it has to be set again.
+
+    It refers to what is called only while it is set, so that its owner is freed without a collection of circles.
+    """
 
     __slots__ = ("_at", "_callback", "_clock", "_timer")
 
-    def __init__(self, clock: Clock, callback: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._callback = callback
+        self._callback: Callable[[], None] | None = None
         self._timer: Timer | None = None
         self._at = 0
 
-    def set(self, when: int) -> None:
-        """Call at `when`, unless an earlier call is set."""
+    def set(self, when: int, callback: Callable[[], None]) -> None:
+        """Call `callback` at `when`, unless an earlier call is set."""
         if self._timer is not None:
             if self._at <= when:
                 return
             self._timer.cancel()
         self._at = when
+        self._callback = callback
         self._timer = self._clock.call_at(when, self._ring)
 
     def cancel(self) -> None:
         """Do not call."""
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+        self._timer = self._callback = None
 
     def _ring(self) -> None:
-        self._timer = None
-        self._callback()
+        callback = self._callback
+        self._timer = self._callback = None
+        if callback is not None:
+            callback()
 
 
 async def sleep(clock: Clock, seconds: float) -> None:

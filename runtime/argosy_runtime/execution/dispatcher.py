@@ -54,7 +54,7 @@ class Dispatcher:
         self._clock = clock
         self._group = InstanceGroup(makers, self, clock)
         self._free = FreeInstances(self._group)
-        self._alarm = Alarm(clock, self._wake)
+        self._alarm = Alarm(clock)
         self._delivering = False
         self._closing = False
         self._traced = False  # a request was: batches are looked through for traces only then
@@ -128,7 +128,9 @@ class Dispatcher:
             queued.deliver = self._order.expect(deliver)
         self._open.entered_queue(queued)
         if request.is_shadow:
-            self._alarm.set(now)  # Copies that come together share a batch, after the requests that come with them.
+            self._alarm.set(
+                now, self._wake
+            )  # Copies that come together share a batch, after the requests that come with them.
         elif not self._delivering:
             self._advance(now)
         return queued
@@ -297,7 +299,7 @@ class Dispatcher:
         if free.is_limited:
             free.settle(self._scheduler.pending)
         if decision.wake_at is not None:
-            self._alarm.set(decision.wake_at)
+            self._alarm.set(decision.wake_at, self._wake)
         for refusal in decision.refused:
             self._open.left_queue([refusal.queued])
             self._fail(refusal.queued, refusal.why)
@@ -320,7 +322,7 @@ class Dispatcher:
         except Exception as error:
             _log.exception("a batch of model '%s' could not be handed over", self._name)
             self._freed(batch.instance, now)
-            self._alarm.set(now)
+            self._alarm.set(now, self._wake)
             reason = internal(f"Failed to process the request(s) for model '{self._name}', message: {error!r}")
             for queued in requests:
                 queued.started = 0  # no instance has it
