@@ -19,7 +19,7 @@ def _status(http: str, grpc: str, client: FourClient) -> str:
         (("FP32", ROW), ("INT32", ROW), "data-type is 'FP32', but.* expects 'INT32'"),
         (("INT32", ROW[:, :4]), ("INT32", ROW), r"unexpected shape for input 'INPUT0'.*\[-1,16\].*\[1,4\]"),
         (("INT32", ROW.repeat(9, 0)), ("INT32", ROW.repeat(9, 0)), "batch-size must be <= 8"),
-        (("INT32", ROW.repeat(2, 0)), ("INT32", ROW), "input 'INPUT1' batch size does not match"),
+        (("INT32", ROW.repeat(2, 0)), ("INT32", ROW), "input 'INPUT0' batch size does not match"),
     ],
 )
 def test_wrong_tensors(

@@ -21,7 +21,7 @@ def test_a_page_that_differs_is_noticed(tmp_path, monkeypatch, capsys: pytest.Ca
     with pytest.raises(typer.Exit):
         reference.main(["--check"])
     shown = capsys.readouterr().out
-    assert "+| `--http-port` | int | 8000 | 0 takes any free one |" in shown
+    assert "+| `--http-port` | port | 8000 | 0 takes any free one |" in shown
     assert "former.md is generated from nothing" in shown
 
 

@@ -97,9 +97,9 @@ class Loader:
             await self._preparer.run_agents(polled, record.prepared if record.serves else None)
             return polled
         except NoVersionError as nothing:
-            record.registered, record.failure = True, nothing.message
+            record.registered, record.failure = True, str(nothing)
             record.fail({}, ())
-            raise invalid(f"load failed for model '{folder.name}': {nothing.message}\n") from nothing
+            raise invalid(f"load failed for model '{folder.name}': {nothing}\n") from nothing
         except Exception as cause:
             error = serving_error(cause)
             record.failure = error.message

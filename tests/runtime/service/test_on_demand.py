@@ -130,7 +130,7 @@ async def test_a_model_stays_until_those_that_waited_for_it_are_in(repository, s
 
 
 async def test_one_that_demands_a_model_finds_it(repository, serve_on_demand, slow_measure):
-    async def found(name: str) -> None:
+    async def demanded(name: str) -> None:
         await plane.demand(name, "")
         plane.registry.find(name)
 
@@ -138,7 +138,7 @@ async def test_one_that_demands_a_model_finds_it(repository, serve_on_demand, sl
         add(repository, name)
     plane = await serve_on_demand(limit=2 * SIZE)
     async with asyncio.timeout(30):
-        await asyncio.gather(*(found(name) for name in "abc" for _ in range(2)))
+        await asyncio.gather(*(demanded(name) for name in "abc" for _ in range(2)))
 
 
 async def test_a_model_that_is_unloaded_before_its_load_is_over_is_loaded_again(

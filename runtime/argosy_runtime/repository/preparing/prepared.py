@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.errors import ErrorKind, ServingError
+from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.cached.answers import CachedAnswers
 from argosy_runtime.execution.clock import Clock
 from argosy_runtime.modelconfig import inplace
@@ -16,11 +16,8 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 from argosy_runtime.telemetry.triton_families import FIRST_RESPONSE
 
 
-class NoVersionError(ServingError):
-    """A model whose version policy leaves nothing to serve."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorKind.INVALID_ARG, message)
+class NoVersionError(Exception):
+    """A model whose version policy leaves nothing to serve; the message is Triton's."""
 
 
 @dataclass(frozen=True, slots=True)
