@@ -16,6 +16,7 @@ from .errors import DecoupledModelError, ErrorKind, ServingError, invalid, unava
 from .exposed import ExposedMetrics
 from .messages import Deliver, InferRequest, Submission
 from .ondemand.loads import OnDemandLoads, loads_on_demand
+from .ondemand.waiting import Enter
 from .protocol.trace_settings import Settings
 from .readiness import all_checked, checked_models
 from .repository import describing
@@ -276,7 +277,7 @@ class DataPlane:
         if not self._accepting and not served.continues(request):
             raise unavailable(_stopping(request, self.model_config(request.model_name, request.model_version)))
         if self.tracer.active:
-            return self._submit_traced(served, request, deliver)
+            return self._traced(request, deliver, served.submit)
         return served.submit(request, deliver)
 
     def _submit_later(
@@ -288,10 +289,16 @@ class DataPlane:
                 raise unsupported("this endpoint doesn't support models with decoupled transaction policy")
             return served.submit(request, deliver)
 
-        if self.tracer.active:
-            deliver = self.tracer.begin(request, deliver)
-        try:
+        def wait(request: InferRequest, deliver: Deliver) -> Submission:
             return on_demand.submit(request, deliver, enter, refusal)
+
+        return self._traced(request, deliver, wait) if self.tracer.active else wait(request, deliver)
+
+    def _traced(self, request: InferRequest, deliver: Deliver, submit: Enter) -> Submission:
+        """Submit a request, with a trace where it is chosen for one. Raises what `submit` raises."""
+        deliver = self.tracer.begin(request, deliver)
+        try:
+            return submit(request, deliver)
         except BaseException:
             self.tracer.refused(request)
             raise
@@ -302,14 +309,6 @@ class DataPlane:
 
     def when_loaded(self, name: str, version: str, then: Callable[[ServingError | None], None]) -> bool:
         return self.on_demand is not None and self.on_demand.when_loaded(name, version, then)
-
-    def _submit_traced(self, served: Destination, request: InferRequest, deliver: Deliver) -> Submission:
-        deliver = self.tracer.begin(request, deliver)
-        try:
-            return served.submit(request, deliver)
-        except BaseException:
-            self.tracer.refused(request)
-            raise
 
     def pin(self, requests: Sequence[InferRequest]) -> None:
         first = requests[0]

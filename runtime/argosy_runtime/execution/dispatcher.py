@@ -62,7 +62,7 @@ class Dispatcher:
 
     def limit(self, limiter: RateLimiter, placed: LimitedInstances) -> None:
         """Run batches only on instances that the rate limiter has granted."""
-        self._free.limit(Grants(limiter, placed, self._wake))
+        self._free.grants = Grants(limiter, placed, self._wake)
 
     async def start(self, warm_up: Sequence[Sequence[InferRequest]] = (), warm_up_timeout: float = 600.0) -> None:
         """Load every instance and run the batches of `warm_up` on it. Raises ServingError where that fails.
@@ -128,9 +128,8 @@ class Dispatcher:
             queued.deliver = self._order.expect(deliver)
         self._open.entered_queue(queued)
         if request.is_shadow:
-            self._alarm.set(
-                now, self._wake
-            )  # Copies that come together share a batch, after the requests that come with them.
+            # Copies that come together share a batch, after the requests that come with them.
+            self._alarm.set(now, self._wake)
         elif not self._delivering:
             self._advance(now)
         return queued
@@ -289,15 +288,15 @@ class Dispatcher:
         return unavailable(f"Request for unavailable model: '{self._name}' version {self._version}: {text}")
 
     def _advance(self, now: int) -> None:
-        free = self._free
-        usable = free.usable(self._scheduler.pending) if free.is_limited else free.numbers
+        free, grants = self._free, self._free.grants
+        usable = free.numbers if grants is None else grants.usable(free.numbers, self._scheduler.pending)
         decision = self._scheduler.advance(now, usable)
         for batch in decision.batches:
             free.began(batch.instance)
         for batch in decision.batches:
             self._dispatch(batch, now)
-        if free.is_limited:
-            free.settle(self._scheduler.pending)
+        if grants is not None:
+            grants.settle(free.numbers, self._scheduler.pending)
         if decision.wake_at is not None:
             self._alarm.set(decision.wake_at, self._wake)
         for refusal in decision.refused:
