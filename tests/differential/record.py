@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from tests.differential import (
     flag_cases,
@@ -14,8 +15,12 @@ from tests.differential import (
     statistics_cases,
     trace_cases,
 )
+from tests.differential.cases import http_python
+from tests.differential.http_calls import Case
 from tests.differential.oracle import MODELS, flags, record
 from tests.peers.triton import triton
+
+ATTEMPTS = 5
 
 
 def main() -> None:
@@ -38,8 +43,25 @@ def main() -> None:
             server.stop()
         traced = trace_cases.CASES
         record("traces", [(case.name, trace_cases.outcome(triton, case, _below(folder, case.name))) for case in traced])
+    raising = http_python.RAISING_CASES
+    record("http_python_raising", [(case.name, _answers_of_its_own_server(case)) for case in raising])
     record("spans", [(model, span_cases.spans(triton, model)) for model in span_cases.CASES])
     limits.main()
+
+
+def _answers_of_its_own_server(case: Case) -> list[Any]:
+    for _ in range(ATTEMPTS):
+        with tempfile.TemporaryDirectory() as folder:
+            server = triton(
+                MODELS, "--model-control-mode=explicit", "--load-model=probe", log=Path(folder) / "triton.log"
+            )
+            try:
+                return http_cases.answers(server.http, case)
+            except ConnectionError:
+                continue
+            finally:
+                server.stop()
+    raise ConnectionError(f"Triton ended {ATTEMPTS} times before it answered {case.name!r}")
 
 
 def _below(folder: str, name: str) -> Path:

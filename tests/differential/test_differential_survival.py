@@ -5,10 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.differential.cases import http_python
 from tests.differential.cases.grpc_infer import request, text
 from tests.differential.cases.http_infer import floats
+from tests.differential.deviations import owed
 from tests.differential.grpc_cases import GrpcCase, answer
-from tests.differential.http_calls import Call, infer, post, send, tensor
+from tests.differential.http_calls import Call, Case, infer, post, send, tensor
+from tests.differential.http_cases import answers
+from tests.differential.oracle import recorded
 from tests.peers.server import Server
 
 STATUS = {"triton_grpc_error": "true"}
@@ -29,7 +33,7 @@ def _refusal(answer: dict[str, Any]) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    ("message", "code", "details", "answers"),
+    ("message", "code", "details", "messages"),
     [
         (text("failing", "HOW", "error"), "INTERNAL", "an error of the model's", 0),
         (text("failing", "HOW", "NOT_FOUND"), "NOT_FOUND", "this is NOT_FOUND", 0),
@@ -39,10 +43,16 @@ def _refusal(answer: dict[str, Any]) -> tuple[int, str]:
     ids=["plain model", "code of the model's", "stream", "stream with more to come"],
 )
 def test_an_error_closes_the_stream_that_asks_for_it(
-    surviving: Server, message: dict[str, Any], code: str, details: str, answers: int
+    surviving: Server, message: dict[str, Any], code: str, details: str, messages: int
 ) -> None:
     reply = answer(surviving.grpc, GrpcCase("error", "ModelStreamInfer", [message], STATUS))
-    assert (reply["code"], reply["details"], len(reply["messages"])) == (code, details, answers)
+    assert (reply["code"], reply["details"], len(reply["messages"])) == (code, details, messages)
+
+
+@pytest.mark.parametrize("case", http_python.RAISING_CASES, ids=lambda case: str(case.name))
+def test_calls_of_a_model_that_fail_in_the_server(surviving: Server, case: Case) -> None:
+    topic = "http_python_raising"
+    assert answers(surviving.http, case) == owed("argosy", topic, case.name, recorded(topic)[case.name])
 
 
 def test_classes_of_bytes_over_http(surviving: Server) -> None:
