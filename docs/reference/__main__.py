@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import typer
+from docs.reference.deviations import deviations_page
 from docs.reference.flags import flags_page
 from docs.reference.options import options_page
 from docs.reference.resources import resource_pages
@@ -21,6 +22,7 @@ def pages() -> dict[str, str]:
         "server-flags.md": flags_page(),
         "engine-options.md": options_page(),
         "rollout-states.md": rollouts_page(),
+        "triton-deviations.md": deviations_page(),
     }
 
 

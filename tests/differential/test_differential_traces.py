@@ -1,11 +1,10 @@
 """Traces: the same settings and requests to Triton and to Argosy, and the files that they write."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from e2e.starting import give_up
-from tests.differential.deviations import DEVIATIONS
+from tests.differential.deviations import owed
 from tests.differential.oracle import recorded
 from tests.differential.trace_cases import CASES, TraceCase, outcome
 from tests.peers.argosy import argosy
@@ -27,6 +26,4 @@ def test_triton_answers_as_recorded(case: TraceCase, tmp_path: Path):
 
 @pytest.mark.parametrize("case", BY_NAME)
 def test_argosy_answers_as_triton(case: TraceCase, tmp_path: Path):
-    deviation = DEVIATIONS.get(("traces", case.name))
-    expected: Any = recorded("traces")[case.name] if deviation is None else deviation.answer
-    assert outcome(argosy, case, tmp_path) == expected
+    assert outcome(argosy, case, tmp_path) == owed("argosy", "traces", case.name, recorded("traces")[case.name])

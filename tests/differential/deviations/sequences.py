@@ -1,14 +1,15 @@
-"""Deliberate differences from Triton in sequences, as `deviations` has them."""
+"""Answers of Argosy that differ from Triton's on purpose: sequences, and what is counted of them."""
 
 from typing import Any
+
+from tests.differential.deviations.case import Deviation
 
 NOT_BEGUN = (
     "inference request for sequence 303 to model 'sequence_sum' must specify the START flag on the first request of "
     "the sequence"
 )
-_TYPE = "as in Triton from 25.01 on, an id must be of its control's type: the model would read another one"
-_SLOTS = "a slot without a request is no row of the batch"
-_ONCE = "a request counts once, however often it is scheduled"
+_TYPE = "the type of a correlation id"
+_COUNTS = "counts of requests"
 
 
 def _misfit(model: str) -> list[Any]:
@@ -37,28 +38,30 @@ def _moved(model: str, batches: dict[int, int], **counts: int) -> dict[str, int]
     return moved | {f"{model}/1/inference_stats/{name}": count for name, count in answered.items()}
 
 
-DEVIATIONS: dict[tuple[str, str], tuple[str, Any]] = {
-    ("grpc", "stream sequence never begun, as status"): (
-        "Triton closes a stream with a status only for errors of execution, not for those before it",
+SEQUENCES: dict[tuple[str, str], Deviation] = {
+    ("grpc", "stream sequence never begun, as status"): Deviation(
+        "errors that end a stream",
         {"code": "INVALID_ARGUMENT", "details": NOT_BEGUN, "messages": []},
     ),
-    ("http_infer", "sequence of one, text id"): (_TYPE, _misfit("sequence_sum")),
-    ("http_sequences", "empty id"): (_TYPE, _misfit("sequence_sum")),
-    ("http_sequences", "text ids"): (
-        "as in Triton from 25.01 on, a text id has its own length; 2.51 gives the model 128 bytes of it",
+    ("http_infer", "sequence of one, text id"): Deviation(_TYPE, _misfit("sequence_sum")),
+    ("http_sequences", "empty id"): Deviation(_TYPE, _misfit("sequence_sum")),
+    ("http_sequences", "text ids"): Deviation(
+        "the length of a text id",
         _answered("sequence_text", "OUT", "BYTES", [1], "one:a", "two:b", "one:c", "two:d"),
     ),
-    ("http_sequences", "state"): (
-        "Triton's Python models cannot return a state, so theirs stays the initial one",
+    ("http_sequences", "state"): Deviation(
+        "implicit state of Python models",
         _answered("sequence_state", "OUT", "INT32", [1, 1], 101, 103, 106),
     ),
-    ("statistics", "sequence by slots"): (
-        _SLOTS,
+    ("statistics", "sequence by slots"): Deviation(
+        _COUNTS,
         _moved("sequence_slots", {1: 6}, execution_count=6, inference_count=6),
     ),
-    ("statistics", "scheduled again"): (_ONCE, _moved("countdown", {1: 4}, execution_count=4, inference_count=2)),
-    ("metrics", "scheduled again"): (
-        _ONCE,
+    ("statistics", "scheduled again"): Deviation(
+        _COUNTS, _moved("countdown", {1: 4}, execution_count=4, inference_count=2)
+    ),
+    ("metrics", "scheduled again"): Deviation(
+        _COUNTS,
         {
             "nv_inference_count model=countdown,version=1": 2,
             "nv_inference_exec_count model=countdown,version=1": 4,

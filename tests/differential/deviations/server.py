@@ -1,21 +1,8 @@
-"""Deliberate differences from Triton: the reason, and the answer that Argosy owes instead.
+"""Answers of Argosy that differ from Triton's on purpose: models, settings, traces and shared memory."""
 
-The recordings stay what Triton said; Argosy is held to what stands here.
-"""
-
-from dataclasses import dataclass
 from typing import Any
 
-from tests.differential import sequence_deviations
-from tests.differential.deviations_protocol import PROTOCOL
-
-
-@dataclass(frozen=True)
-class Deviation:
-    """Why Argosy differs, and its whole answer."""
-
-    reason: str
-    answer: Any
+from tests.differential.deviations.case import Deviation
 
 
 def _refused(message: str) -> list[Any]:
@@ -86,8 +73,7 @@ _OVERFLOW = (
     "Integer overflow detected: byte_size (18446744073709551615) + offset (64) exceeds maximum value "
     "(18446744073709551615) for region 'r'"
 )
-_KEYS = "later releases refuse keys without a name, and those of the Python backend"
-_LOCATIONS = "later releases count without overflow, and take a place without bytes for one"
+_RULES = "rules of shared memory"
 
 
 def _answered(model: str, *outputs: dict[str, Any]) -> list[Any]:
@@ -95,9 +81,9 @@ def _answered(model: str, *outputs: dict[str, Any]) -> list[Any]:
     return [{"status": 200, "type": "application/json", "body": body}]
 
 
-_NO_INPUT = "a model whose inputs are all optional runs without any; Triton's Python backend looks for a first one"
+_NO_INPUT = "no inputs at all"
 _NOTHING_GOT = {"name": "GOT", "datatype": "BYTES", "shape": [1, 1], "data": [""]}
-DEVIATIONS: dict[tuple[str, str], Deviation] = {
+SERVER: dict[tuple[str, str], Deviation] = {
     ("http_ensembles", "ensemble both outputs left out"): Deviation(
         _NO_INPUT, _answered("optional_link", _NOTHING_GOT)
     ),
@@ -105,19 +91,19 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
         _NO_INPUT, _answered("optional_edge", _NOTHING_GOT)
     ),
     ("http_ensembles", "ensemble left out and requested"): Deviation(
-        "Triton drops the step that makes a requested output where a step that is not needed reads it, too",
+        "outputs of steps that are read",
         _answered("optional_link"),
     ),
     ("http_python", "probe: labels of numbers"): Deviation(
-        "a label that is a number is written as text, as Prometheus has it; Triton refuses it",
+        "labels that are numbers",
         _answered("probe", _text("RESULT", "null")),
     ),
     ("http_errors", "wrong batch of none"): Deviation(
-        "Triton takes a batch of 0 for 1 and then misses its bytes",
+        "a batch of 0",
         _refused("inference request batch-size must be >= 1 for 'identity'"),
     ),
     ("http_errors", "wrong cut off"): Deviation(
-        "the JSON parser says that the document ends too early, and not within what",
+        "JSON cut off",
         [
             {
                 "status": 500,
@@ -127,14 +113,14 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
         ],
     ),
     ("http_errors", "wrong optional given, required missing"): Deviation(
-        "Triton only counts the inputs, so an optional one stands in for a required one and the model fails",
+        "an optional input for a required one",
         _refused(
             "expected number of inputs between 1 and 2 but got 1 inputs for model 'autoconf'. Got input(s) "
             "['BIAS'], but missing required input(s) ['IN']. Please provide all required input(s)."
         ),
     ),
     ("http_generate", "generate parameter null"): Deviation(
-        "clients write null for what they do not set, which is as good as left out",
+        "null for what is left out",
         [
             {
                 "status": 200,
@@ -144,7 +130,7 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
         ],
     ),
     ("http_infer", "infer parameters beyond int64"): Deviation(
-        "Triton makes an integer beyond int64 a double and loses its digits",
+        "an integer beyond int64",
         [
             {
                 "status": 200,
@@ -161,11 +147,11 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
         ],
     ),
     ("traces", "an empty change"): Deviation(
-        "an empty body changes nothing, as in releases after 2.51",
+        "trace settings without a body",
         {"answers": [{"status": 200, "type": "application/json", "body": _TRACE_SETTINGS}], "files": {}},
     ),
     ("traces", "a wrong request"): Deviation(
-        "in Triton a refused request keeps its trace for ever, and with it the file unwritten",
+        "traces of refused requests",
         {
             "answers": [400, 200],
             "files": {
@@ -181,32 +167,31 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
         },
     ),
     ("http_server", "logging change unknown format"): Deviation(
-        "a wrong argument is the client's error over both protocols, in the words Triton has for it over gRPC",
+        "a wrong log format",
         [
             {"status": 400, "type": "<error>", "body": {"error": "invalid argument for log_format, got: nope"}},
             {"status": 200, "type": "application/json", "body": _LOG_SETTINGS},
         ],
     ),
-    **{case: Deviation(reason, answer) for case, (reason, answer) in PROTOCOL.items()},
     ("shared_memory", "register without a body"): Deviation(
-        "later releases take an empty body for an empty document",
+        _RULES,
         _region_steps((400, "Shared memory register request has no 'key' field"), registered=False),
     ),
     ("shared_memory", "register an overflow"): Deviation(
-        "the sum is too large before it overflows",
+        _RULES,
         _region_steps((400, "failed to register shared memory region 'r': invalid args"), registered=False),
     ),
     ("shared_memory", "register a key of slashes"): Deviation(
-        _KEYS, _region_steps((400, _invalid_key("///")), registered=False)
+        _RULES, _region_steps((400, _invalid_key("///")), registered=False)
     ),
     ("shared_memory", "register an empty key"): Deviation(
-        _KEYS, _region_steps((400, _invalid_key("")), registered=False)
+        _RULES, _region_steps((400, _invalid_key("")), registered=False)
     ),
     ("shared_memory", "register a reserved key"): Deviation(
-        _KEYS, _region_steps((400, _RESERVED_KEY), registered=False)
+        _RULES, _region_steps((400, _RESERVED_KEY), registered=False)
     ),
     ("shared_memory", "register nothing over gRPC"): Deviation(
-        _KEYS,
+        _RULES,
         {
             "steps": [
                 {
@@ -219,7 +204,7 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
         },
     ),
     ("shared_memory", "an empty tensor"): Deviation(
-        _LOCATIONS,
+        _RULES,
         {
             "steps": [
                 {"status": 200, "type": "<empty>", "body": ""},
@@ -236,22 +221,13 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
             "pages": ["", ""],
         },
     ),
-    ("shared_memory", "refused over HTTP: without a size"): Deviation(_LOCATIONS, _region_steps((400, _MISMATCH))),
-    ("shared_memory", "refused over HTTP: an overflow"): Deviation(_LOCATIONS, _region_steps((400, _OVERFLOW))),
+    ("shared_memory", "refused over HTTP: without a size"): Deviation(_RULES, _region_steps((400, _MISMATCH))),
+    ("shared_memory", "refused over HTTP: an overflow"): Deviation(_RULES, _region_steps((400, _OVERFLOW))),
     ("shared_memory", "refused over HTTP: an output without a size"): Deviation(
-        _LOCATIONS, _region_steps((500, _TOO_SMALL))
+        _RULES, _region_steps((500, _TOO_SMALL))
     ),
     ("grpc", "stream unknown model, as status"): Deviation(
-        "Triton closes a stream with a status only for errors of execution, not for those before it",
+        "errors that end a stream",
         {"code": "NOT_FOUND", "details": "Request for unknown model: 'nope' is not found", "messages": []},
     ),
 }
-
-
-DEVIATIONS |= {case: Deviation(*deviation) for case, deviation in sequence_deviations.DEVIATIONS.items()}
-
-
-def owed(side: str, topic: str, name: str, recorded: Any) -> Any:
-    """Return what `side` must answer: Triton its recording, Argosy the same unless it deviates."""
-    deviation = DEVIATIONS.get((topic, name)) if side == "argosy" else None
-    return deviation.answer if deviation else recorded
