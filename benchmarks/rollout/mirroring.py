@@ -17,13 +17,13 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy.analysis.errors import error_test
 from argosy.api.model.rollout.analysis import Analysis
 from argosy_runtime.backends.contract import ExecutionTimes
-from argosy_runtime.execution.dispatcher import Dispatcher
+from argosy_runtime.execution.dispatching.dispatcher import Dispatcher
 from argosy_runtime.execution.instance import Instance, Run
 from argosy_runtime.execution.shadow.comparing import ComparisonWork
 from argosy_runtime.execution.shadow.mirror import Mirror
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
 from argosy_runtime.modelconfig.parameters.traffic import MILLIONTHS, Shadow
-from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
+from argosy_runtime.scheduling.batching.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.telemetry.shadow.statistics import ShadowOutcome
 from argosy_runtime.telemetry.statistics import ModelStatistics
 

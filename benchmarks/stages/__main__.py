@@ -14,7 +14,7 @@ import benchmarks.stages
 from benchmarks.comparison.load import PROTOCOLS
 from rich.console import Console
 
-from argosy_runtime.execution import dispatcher
+from argosy_runtime.execution.dispatching import dispatcher
 
 from .passing import measure
 from .results import table

@@ -10,10 +10,10 @@ from tests.runtime.execution.fakes import US, Client, Factory, Submitted, Virtua
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
-from argosy_runtime.execution.dispatcher import Dispatcher
+from argosy_runtime.execution.dispatching.dispatcher import Dispatcher
 from argosy_runtime.execution.ensembles import EnsembleRequest, EnsembleRunner
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
-from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
+from argosy_runtime.scheduling.batching.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 

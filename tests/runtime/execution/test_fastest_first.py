@@ -9,8 +9,8 @@ from tests.runtime.execution.fakes import US, Client, Factory, FakeInstance, Vir
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.contract import InstanceSpec
-from argosy_runtime.execution.dispatcher import Dispatcher
-from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
+from argosy_runtime.execution.dispatching.dispatcher import Dispatcher
+from argosy_runtime.scheduling.batching.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 RANKS = st.lists(st.integers(0, 1), min_size=1, max_size=4)

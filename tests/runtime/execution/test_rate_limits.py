@@ -10,10 +10,10 @@ from tests.runtime.execution.fakes import US, Client, Factory, FakeInstance, Vir
 from tritonclient.grpc.model_config_pb2 import ModelInstanceGroup, ModelRateLimiter
 
 from argosy_runtime.errors import ErrorKind, ServingError
-from argosy_runtime.execution.dispatcher import Dispatcher
-from argosy_runtime.execution.limits.instances import LimitedInstances
+from argosy_runtime.execution.dispatching.dispatcher import Dispatcher
+from argosy_runtime.execution.dispatching.limited_instances import LimitedInstances
 from argosy_runtime.modelconfig import InstancePlacement
-from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
+from argosy_runtime.scheduling.batching.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.limits.rate_limiter import RateLimiter
 from argosy_runtime.scheduling.limits.resources import ResourceLimit, Resources
 from argosy_runtime.telemetry.statistics import ModelStatistics

@@ -7,7 +7,7 @@ from tests.runtime.execution.fakes import SECOND, US, Client, Factory, FakeInsta
 from tests.runtime.scheduling.sequences.bench import IDLE, config
 
 from argosy_runtime.errors import ErrorKind, ServingError, invalid
-from argosy_runtime.execution.sequences.dispatcher import SequenceDispatcher
+from argosy_runtime.execution.dispatching.sequence_dispatcher import SequenceDispatcher
 from argosy_runtime.messages import RESCHEDULED, InferResponse
 from argosy_runtime.scheduling.sequences.scheduler import SequenceScheduler
 from argosy_runtime.telemetry.statistics import ModelStatistics

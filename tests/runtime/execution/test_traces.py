@@ -6,9 +6,9 @@ import pytest
 from tests.runtime.execution.fakes import TIMES, Client, Factory, FakeInstance, VirtualClock, ask, settle
 
 from argosy_runtime.errors import internal
-from argosy_runtime.execution.dispatcher import Dispatcher
+from argosy_runtime.execution.dispatching.dispatcher import Dispatcher
 from argosy_runtime.messages import InferRequest
-from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
+from argosy_runtime.scheduling.batching.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.queue_policy import QueuePolicies, QueuePolicy
 from argosy_runtime.telemetry.statistics import ModelStatistics
 from argosy_runtime.traces import OpenTraces, TraceLevel, TraceRecord

@@ -14,8 +14,8 @@ from argosy_runtime.messages import InferRequest, RequestTemplate, Tensor
 from argosy_runtime.repository.folders.layout import ModelFolder
 from argosy_runtime.repository.serving.batching.delay_hooks import DYNAMIC, held_requests
 from argosy_runtime.repository.serving.batching.strategies import load_strategy
+from argosy_runtime.scheduling.batching.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.batching.strategy import BatchStrategy
-from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.queued_request import QueuedRequest
 
 BATCHING = "dynamic_batching { }"

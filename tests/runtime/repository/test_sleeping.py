@@ -9,14 +9,14 @@ from tests.runtime.execution.fakes import SECOND, Client, FakeInstance, VirtualC
 
 from argosy_runtime.backends.engines.commands import Command, Sleep, Wake
 from argosy_runtime.errors import internal, invalid, unavailable, unsupported
-from argosy_runtime.execution.dispatcher import Dispatcher
+from argosy_runtime.execution.dispatching.dispatcher import Dispatcher
 from argosy_runtime.execution.instance import Instance
 from argosy_runtime.execution.instance_group import NewInstance, OnDeath
 from argosy_runtime.modelconfig import InstancePlacement
 from argosy_runtime.repository.serving import sleeping
 from argosy_runtime.repository.serving.instances import VersionInstances
 from argosy_runtime.repository.serving.sleeping import InstanceSleep
-from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
+from argosy_runtime.scheduling.batching.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 __all__ = ["cancelled_tasks"]

@@ -8,7 +8,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelQueuePolicy
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest, Tensor
-from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
+from argosy_runtime.scheduling.batching.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.queue_policy import QueuePolicies, QueuePolicy
 from argosy_runtime.scheduling.queued_request import QueuedRequest
 from argosy_runtime.scheduling.scheduler import Decision

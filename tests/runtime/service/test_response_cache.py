@@ -10,7 +10,7 @@ from tests.runtime.service.conftest import CONFIG, ask, infer, value
 from tests.runtime.service.test_counts import counts, every_stage
 
 from argosy_runtime.errors import ServingError
-from argosy_runtime.execution.cached.answers import CachedAnswers
+from argosy_runtime.execution.cached_answers import CachedAnswers
 from argosy_runtime.messages import InferRequest, InferResponse, ResponseTemplate, Tensor
 from argosy_runtime.scheduling.response_cache.cache import ResponseCache
 from argosy_runtime.telemetry.statistics import ModelStatistics

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError
-from argosy_runtime.execution.cached.answers import CachedAnswers
+from argosy_runtime.execution.cached_answers import CachedAnswers
 from argosy_runtime.execution.clock import Clock
 from argosy_runtime.modelconfig import inplace
 from argosy_runtime.modelconfig.parameters import adapters, variants

@@ -11,11 +11,11 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.calls.server import ServerCalls
 from argosy_runtime.execution.clock import LoopClock
-from argosy_runtime.execution.dispatcher import Dispatcher
+from argosy_runtime.execution.dispatching.dispatcher import Dispatcher
+from argosy_runtime.execution.dispatching.limited_instances import LimitedInstances
+from argosy_runtime.execution.dispatching.sequence_dispatcher import SequenceDispatcher
 from argosy_runtime.execution.instance import Instance
 from argosy_runtime.execution.instance_group import NewInstance, Slot
-from argosy_runtime.execution.limits.instances import LimitedInstances
-from argosy_runtime.execution.sequences.dispatcher import SequenceDispatcher
 from argosy_runtime.messages import Deliver, InferRequest, Submission, Tensor
 from argosy_runtime.modelconfig import InstancePlacement
 from argosy_runtime.repository.folders.initial_states import initial_states
@@ -23,7 +23,7 @@ from argosy_runtime.repository.folders.layout import INITIAL_STATE_FOLDER, WARMU
 from argosy_runtime.repository.options import RepositoryOptions
 from argosy_runtime.repository.preparing import Prepared, load_timeout
 from argosy_runtime.scheduling.admission import Admission, Admitted
-from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
+from argosy_runtime.scheduling.batching.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.scheduling.scheduler import Scheduler
 from argosy_runtime.scheduling.sequences.scheduler import SequenceScheduler

@@ -15,7 +15,7 @@ from typing import Final
 
 from argosy_runtime.backends.engines.commands import Sleep, Wake
 from argosy_runtime.errors import ServingError, unavailable
-from argosy_runtime.execution.dispatcher import Dispatcher
+from argosy_runtime.execution.dispatching.dispatcher import Dispatcher
 from argosy_runtime.execution.instance import Instance
 from argosy_runtime.execution.instance_group import NewInstance, Slot
 from argosy_runtime.modelconfig import InstancePlacement

@@ -1,1 +1,1 @@
-"""Which waiting requests share a batch, where a model has a rule of its own."""
+"""Dynamic batching: which waiting requests share a batch, by Triton's rules and by a rule of the model's own."""

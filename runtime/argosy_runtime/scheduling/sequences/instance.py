@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
+from argosy_runtime.scheduling.batching.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.queued_request import QueuedRequest
 
 from .rules import SequenceRules

@@ -3,23 +3,23 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from time import monotonic_ns, time
 
-from .backends.devices.pinned_pool import PINNED_POOL
-from .ondemand.families import on_demand_families
-from .ondemand.loads import OnDemandLoads
-from .repository import describing
-from .repository.records import ModelRecord
-from .scheduling.response_cache.cache import ResponseCache
-from .telemetry.argosy_families import argosy_families, device_families
-from .telemetry.custom import CustomMetrics
-from .telemetry.exposition import Family
-from .telemetry.latencies.settings import MetricsSettings
-from .telemetry.machine.certificates import CertificateState, certificate_families
-from .telemetry.machine.memory import ModelMemory
-from .telemetry.machine.sampling import MachineSampling
-from .telemetry.parts import in_parts
-from .telemetry.triton_families import cache_families, pinned_families, triton_families
-from .telemetry.vllm_families import vllm_families
-from .tensors.device_arrays import DEVICE_TRANSFERS
+from argosy_runtime.backends.devices.pinned_pool import PINNED_POOL
+from argosy_runtime.ondemand.families import on_demand_families
+from argosy_runtime.ondemand.loads import OnDemandLoads
+from argosy_runtime.repository import describing
+from argosy_runtime.repository.records import ModelRecord
+from argosy_runtime.scheduling.response_cache.cache import ResponseCache
+from argosy_runtime.telemetry.argosy_families import argosy_families, device_families
+from argosy_runtime.telemetry.custom import CustomMetrics
+from argosy_runtime.telemetry.exposition import Family
+from argosy_runtime.telemetry.latencies.settings import MetricsSettings
+from argosy_runtime.telemetry.machine.certificates import CertificateState, certificate_families
+from argosy_runtime.telemetry.machine.memory import ModelMemory
+from argosy_runtime.telemetry.machine.sampling import MachineSampling
+from argosy_runtime.telemetry.parts import in_parts
+from argosy_runtime.telemetry.triton_families import cache_families, pinned_families, triton_families
+from argosy_runtime.telemetry.vllm_families import vllm_families
+from argosy_runtime.tensors.device_arrays import DEVICE_TRANSFERS
 
 
 class ExposedMetrics:

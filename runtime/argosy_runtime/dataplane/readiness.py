@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
-from .repository.records import ModelRecord
-from .repository.serving.served import ServedModel
+from argosy_runtime.repository.records import ModelRecord
+from argosy_runtime.repository.serving.served import ServedModel
 
 
 def checked_models(records: Iterable[ModelRecord]) -> Iterator[ServedModel]:

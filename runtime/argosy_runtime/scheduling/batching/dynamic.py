@@ -21,12 +21,12 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError
 from argosy_runtime.modelconfig.parameters.queue_policies import queue_policies
+from argosy_runtime.scheduling.queue import RequestQueue, timeout_error
+from argosy_runtime.scheduling.queue_policy import SHADOW_LEVEL, UNBOUNDED, QueuePolicies
+from argosy_runtime.scheduling.queued_request import QueuedRequest
+from argosy_runtime.scheduling.scheduler import Batch, Decision, Refusal, Scheduler
 
-from .batching.strategy import BatchStrategy
-from .queue import RequestQueue, timeout_error
-from .queue_policy import SHADOW_LEVEL, UNBOUNDED, QueuePolicies
-from .queued_request import QueuedRequest
-from .scheduler import Batch, Decision, Refusal, Scheduler
+from .strategy import BatchStrategy
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.clock import Clock
-from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.instance import Instance, Run
 from argosy_runtime.execution.instance_group import NewInstance
 from argosy_runtime.messages import RESCHEDULED, Deliver, InferRequest, InferResponse
@@ -13,6 +12,8 @@ from argosy_runtime.scheduling.queued_request import BatchKey, QueuedRequest, ca
 from argosy_runtime.scheduling.scheduler import Batch, Slots
 from argosy_runtime.scheduling.sequences.scheduler import SequenceScheduler
 from argosy_runtime.telemetry.statistics import ModelStatistics
+
+from .dispatcher import Dispatcher
 
 
 class SequenceDispatcher(Dispatcher):

@@ -4,10 +4,10 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-from .errors import ServingError, invalid
-from .repository.folders.layout import ModelFolder
-from .repository.folders.watch import changes
-from .repository.registry import Registry
+from argosy_runtime.errors import ServingError, invalid
+from argosy_runtime.repository.folders.layout import ModelFolder
+from argosy_runtime.repository.folders.watch import changes
+from argosy_runtime.repository.registry import Registry
 
 _log = logging.getLogger("argosy.dataplane")
 _EVERY = "*"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from argosy_runtime.execution.instance import Instance
 from argosy_runtime.scheduling.limits.rate_limiter import LimitedInstance, RateLimiter
 
-from .instances import LimitedInstances
+from .limited_instances import LimitedInstances
 
 
 class Grants:

@@ -10,37 +10,38 @@ from types import MappingProxyType
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from .backends.contract import ActOnMetric, IsModelReady, LoadModel, Log, ServerCall, UnloadModel
-from .backends.devices import ipc
-from .errors import DecoupledModelError, ErrorKind, ServingError, invalid, unavailable, unsupported
+from argosy_runtime.backends.contract import ActOnMetric, IsModelReady, LoadModel, Log, ServerCall, UnloadModel
+from argosy_runtime.backends.devices import ipc
+from argosy_runtime.errors import DecoupledModelError, ErrorKind, ServingError, invalid, unavailable, unsupported
+from argosy_runtime.messages import Deliver, InferRequest, Submission
+from argosy_runtime.ondemand.loads import OnDemandLoads, loads_on_demand
+from argosy_runtime.ondemand.waiting import Enter
+from argosy_runtime.protocol.trace_settings import Settings
+from argosy_runtime.repository import describing
+from argosy_runtime.repository.folders.layout import ModelFolder, require_folders
+from argosy_runtime.repository.options import ControlMode, RepositoryOptions
+from argosy_runtime.repository.preparing import Preparer
+from argosy_runtime.repository.preparing.features import Features
+from argosy_runtime.repository.records import ModelRecord
+from argosy_runtime.repository.registry import Registry, not_ready
+from argosy_runtime.repository.serving.served import ServedModel
+from argosy_runtime.repository.serving.version import Destination
+from argosy_runtime.scheduling.limits.rate_limiter import RateLimiter
+from argosy_runtime.scheduling.limits.resources import Resources
+from argosy_runtime.scheduling.response_cache.cache import ResponseCache
+from argosy_runtime.shared_memory import system
+from argosy_runtime.shared_memory.regions import ClientRegions
+from argosy_runtime.telemetry.log_settings import LogSettings, Setting
+from argosy_runtime.telemetry.machine.certificates import CertificateState
+from argosy_runtime.telemetry.machine.memory import ModelMemory
+from argosy_runtime.telemetry.machine.sampling import MachineSampling
+from argosy_runtime.telemetry.tracing.options import TraceOptions
+from argosy_runtime.telemetry.tracing.settings import Changes
+from argosy_runtime.telemetry.tracing.tracer import Tracer
+
 from .exposed import ExposedMetrics
-from .messages import Deliver, InferRequest, Submission
-from .ondemand.loads import OnDemandLoads, loads_on_demand
-from .ondemand.waiting import Enter
-from .protocol.trace_settings import Settings
 from .readiness import all_checked, checked_models
-from .repository import describing
-from .repository.folders.layout import ModelFolder, require_folders
-from .repository.options import ControlMode, RepositoryOptions
-from .repository.preparing import Preparer
-from .repository.preparing.features import Features
-from .repository.records import ModelRecord
-from .repository.registry import Registry, not_ready
-from .repository.serving.served import ServedModel
-from .repository.serving.version import Destination
-from .scheduling.limits.rate_limiter import RateLimiter
-from .scheduling.limits.resources import Resources
-from .scheduling.response_cache.cache import ResponseCache
-from .shared_memory import system
-from .shared_memory.regions import ClientRegions
 from .startup import follow_changes, load_named
-from .telemetry.log_settings import LogSettings, Setting
-from .telemetry.machine.certificates import CertificateState
-from .telemetry.machine.memory import ModelMemory
-from .telemetry.machine.sampling import MachineSampling
-from .telemetry.tracing.options import TraceOptions
-from .telemetry.tracing.settings import Changes
-from .telemetry.tracing.tracer import Tracer
 
 SERVER_NAME = "argosy"
 EXTENSIONS = (
@@ -416,6 +417,3 @@ class ModelCalls:
             return self._plane.model_ready(name, version)
         except ServingError:
             return False
-
-
-__all__ = ["DataPlane", "EXTENSIONS", "SERVER_NAME"]

@@ -6,6 +6,10 @@ from collections.abc import Sequence
 
 from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ServingError, internal, unavailable
+from argosy_runtime.execution.clock import Alarm, Clock
+from argosy_runtime.execution.instance import Instance, Run
+from argosy_runtime.execution.instance_group import InstanceGroup, NewInstance
+from argosy_runtime.execution.warm_up import WarmUp
 from argosy_runtime.messages import RESCHEDULED, Deliver, InferRequest, InferResponse
 from argosy_runtime.scheduling.limits.rate_limiter import RateLimiter
 from argosy_runtime.scheduling.ordering import ResponseOrder
@@ -14,14 +18,10 @@ from argosy_runtime.scheduling.scheduler import Batch, Scheduler, not_reschedule
 from argosy_runtime.telemetry.statistics import ModelStatistics
 from argosy_runtime.telemetry.tracing.executions import trace_answer, trace_execution
 
-from .clock import Alarm, Clock
-from .instance import Instance, Run
-from .instance_group import InstanceGroup, NewInstance
-from .limits.free_instances import FreeInstances
-from .limits.grants import Grants
-from .limits.instances import LimitedInstances
+from .free_instances import FreeInstances
+from .grants import Grants
+from .limited_instances import LimitedInstances
 from .open_requests import OpenRequests
-from .warm_up import WarmUp
 
 _log = logging.getLogger("argosy.execution")
 

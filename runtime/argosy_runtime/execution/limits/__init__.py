@@ -1,1 +1,0 @@
-"""The free instances of a model version, and the rate limiter that grants them."""

@@ -1,1 +1,0 @@
-"""Requests that depend on each other: what a dispatcher does in addition where they are sequences."""
