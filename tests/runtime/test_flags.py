@@ -131,8 +131,8 @@ def test_flags_that_change_nothing_are_taken_and_reported():
 
 
 def test_flags_that_switch_off_missing_features_are_reported_once():
-    words = ["--sagemaker-thread-count=2", "--model-namespacing", "off"]
-    reported = ("--sagemaker-thread-count", "--model-namespacing")
+    words = ["--sagemaker-thread-count=2", "--enable-peer-access", "off"]
+    reported = ("--sagemaker-thread-count", "--enable-peer-access")
     assert parse([*BASE, *words]).without_effect == reported
 
 
@@ -172,7 +172,10 @@ def test_settings_of_backends_are_read_or_reported():
             "The server cannot listen to SageMaker requests at port 8080, allowed port range is [9000, 9010]",
         ),
         ([*BASE, "--sagemaker-safe-port-range=9000"], "requires format <first>-<second>. Found: 9000"),
-        ([*BASE, "--model-namespacing=true"], "--model-namespacing: this server has no namespaces of models"),
+        (
+            [*BASE, "--model-namespacing=true", "--load-on-demand=true", "--model-control-mode=explicit"],
+            "--load-on-demand can only be used with --model-namespacing=false",
+        ),
         ([*BASE, "--log-file=/nowhere/at/all"], "'/nowhere/at/all' cannot be written: No such file or directory"),
         ([*BASE, "--load-model=x"], "Use of '--load-model' requires setting '--model-control-mode=explicit' as well."),
         ([*BASE, "--http-restricted-api=helth:k=v"], "unknown restricted api 'helth'"),

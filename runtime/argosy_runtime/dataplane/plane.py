@@ -134,7 +134,9 @@ class DataPlane:
 
     async def _load_first(self) -> dict[str, ServingError]:
         if self._options.control_mode is ControlMode.EXPLICIT:
-            return await load_named(self.registry, self._options.startup_models, await self.registry.names())
+            return await load_named(
+                self.registry, self._options.startup_models, await self.registry.repositories.names()
+            )
         self._seen = await asyncio.to_thread(self.registry.scan)
         return await self.registry.load_many(self._seen.values())
 
@@ -192,7 +194,7 @@ class DataPlane:
             served = self.registry.find(name, version)
             return served.ready and not (isinstance(served, ServedModel) and served.unready)
         except ServingError as error:
-            if error.kind in (ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE):
+            if error.kind in (ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE) or not self.registry.models.means_one(name):
                 return self.on_demand is not None and self.on_demand.may_load(name)
             raise
 
@@ -213,7 +215,7 @@ class DataPlane:
 
     def model_metadata(self, name: str, version: str) -> pb.ModelMetadataResponse:
         served = self.registry.find(name, version)
-        return describing.metadata(served, self.registry.records[name])
+        return describing.metadata(served, self.registry.models.by_name[name])
 
     def model_config(self, name: str, version: str) -> ModelConfig:
         return self.registry.find(name, version).config
@@ -223,11 +225,13 @@ class DataPlane:
 
     def statistics(self, name: str, version: str) -> pb.ModelStatisticsResponse:
         self._require_working()
-        return self.memory.added_to(describing.statistics(self._records(name), name, version))
+        return describing.statistics(self._records(name), name, version, self.memory.messages_of)
 
     def _records(self, name: str = "") -> list[ModelRecord]:
-        records = self.registry.records
-        return [records[key] for key in sorted(records) if name in ("", key)]
+        models = self.registry.models
+        if name:
+            return [models.by_name[name]] if name in models.by_name else []
+        return [models.records[identifier] for identifier in sorted(models.records)]
 
     def _require_working(self) -> None:
         if self.failure is not None:
@@ -235,9 +239,8 @@ class DataPlane:
 
     async def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
         self._require_working()
-        names = frozenset[str]() if ready_only else await self.registry.names()
-        records = self.registry.records
-        return self._index.message(records, records.keys() | names, ready_only)
+        listed = {} if ready_only else await self.registry.repositories.identifiers()
+        return self._index.message(self.registry.records, listed, ready_only)
 
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes], for_model: bool = False) -> None:
         """Load or reload a model; `for_model`: a running model requests it, which may override files."""
@@ -313,7 +316,7 @@ class DataPlane:
 
     def pin(self, requests: Sequence[InferRequest]) -> None:
         first = requests[0]
-        record = self.registry.records.get(first.model_name)
+        record = self.registry.models.by_name.get(first.model_name)
         if not first.model_version and record is not None and record.split is not None:
             version = self.registry.route(first).version
             for request in requests:

@@ -41,7 +41,8 @@ async def follow_changes(registry: Registry, seen: Mapping[str, ModelFolder]) ->
         _log.error("cannot look into the model repository: %s", error.message)
         return seen
     changed = changes(seen, folders)
-    for name in changed.removed:
-        await registry.unload(name, unload_dependents=False)
-    await registry.load_many(folders[name] for name in (*changed.added, *changed.modified))
+    for identifier in changed.removed:
+        if identifier in registry.records:
+            await registry.remove(registry.records[identifier])
+    await registry.load_many(folders[identifier] for identifier in (*changed.added, *changed.modified))
     return folders

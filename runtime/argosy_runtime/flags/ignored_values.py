@@ -48,7 +48,6 @@ CHECKS: Final[Mapping[str, Check]] = {
     "grpc-max-response-pool-size": size_above_zero("--grpc-max-response-pool-size"),
     "min-supported-compute-capability": number,
     "model-load-gpu-limit": _pair(":", integer, number),
-    "model-namespacing": boolean,
 }
 """By flag, without its dashes. Flags that may have any value are left out."""
 

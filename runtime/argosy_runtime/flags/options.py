@@ -30,7 +30,7 @@ from .scheduling import without_effect as without_effect_on_scheduling
 from .tls import tls_files
 from .tracing import trace_options
 from .values import in_two_groups, repository
-from .without_effect import missing_here, sort_out, without_effect_on_backends
+from .without_effect import sort_out, without_effect_on_backends
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def _without_effect(parser: argparse.ArgumentParser, rest: Sequence[str]) -> tup
         word = unknown[0]
         parser.error(f"unrecognized option '{word}'" if word.startswith("-") else f"Unexpected argument: {word}")
     for name, value in ignored:
-        if problem := wrong_value(name, value) or missing_here(name, value):
+        if problem := wrong_value(name, value):
             parser.error(f"argument --{name}: {problem}")
     return tuple(dict.fromkeys(f"--{name}" for name, _ in ignored))
 
@@ -161,6 +161,8 @@ def _repository_options(
         parser.error("--load-on-demand can only be used with --model-control-mode=explicit")
     if values.model_memory_limit and not values.load_on_demand:
         parser.error("--model-memory-limit can only be used with --load-on-demand=true")
+    if values.model_namespacing and values.load_on_demand:
+        parser.error("--load-on-demand can only be used with --model-namespacing=false")
     overrides = values.allow_override_files
     return RepositoryOptions(
         paths=tuple(values.model_repository or [repository(environment["AIP_STORAGE_URI"])]),
@@ -169,6 +171,7 @@ def _repository_options(
         poll_seconds=values.repository_poll_secs,
         autocomplete=not (values.disable_auto_complete_config or values.strict_model_config),
         config_name=values.model_config_name,
+        namespaces=values.model_namespacing,
         load_timeout=values.model_load_timeout_secs,
         # A model that leaves may take as long for its requests as a server that ends.
         unload_grace=values.exit_timeout_secs + (values.drain_timeout_secs if values.drain_quiet_secs else 0.0),

@@ -95,6 +95,8 @@ def _add_repository_flags(parser: argparse.ArgumentParser, environment: Mapping[
     add("--model-load-thread-count", type=threads, default=4, help="how many models load at once")
     add("--model-load-retry-count", type=natural, default=0, help="how often a version that fails is loaded again")
     _add_on_demand_flags(parser)
+    same = "each repository is a namespace, and models of several may have the same name"
+    add("--model-namespacing", type=boolean, default=False, help=same)
     add("--model-load-timeout-secs", type=duration, default=600.0, help="how long one instance may take to load")
     install = "install the requirements.txt next to a model.py into an environment of its own"
     add("--allow-model-requirements", type=boolean, default=False, help=install)

@@ -19,16 +19,11 @@ WITHOUT_EFFECT = frozenset(
         "http-thread-count",
         "min-supported-compute-capability",
         "model-load-gpu-limit",
-        "model-namespacing",
         "repoagent-directory",
         "sagemaker-thread-count",
         "vertex-ai-thread-count",
     )
 )
-_SWITCHES = {
-    "model-namespacing": "namespaces of models: give each model a name of its own",
-}
-"""Those of the flags that may only switch something off, and what this server lacks."""
 
 
 def sort_out(rest: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
@@ -47,13 +42,6 @@ def sort_out(rest: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
         else:
             unknown.append(word)
     return ignored, unknown
-
-
-def missing_here(name: str, value: str) -> str:
-    """Return the message for a flag that requests what this server does not have; empty where it requests nothing."""
-    if name in _SWITCHES and value.lower() not in ("false", "0", "off"):
-        return f"this server has no {_SWITCHES[name]}; leave the flag out, or set it to false"
-    return ""
 
 
 def without_effect_on_backends(settings: Sequence[BackendSetting]) -> list[str]:

@@ -67,7 +67,7 @@ class OnDemandLoads:
 
     def may_load(self, name: str) -> bool:
         """Return whether a request for a model that is not loaded would load it, as far as is known."""
-        return name in self._registry.last_names and self._recent_failure(name) is None
+        return name in self._registry.repositories.last_names and self._recent_failure(name) is None
 
     def submit(self, request: InferRequest, deliver: Deliver, enter: Enter, refusal: ServingError) -> Submission:
         """Have a request wait until its model serves, and `enter` then.
@@ -163,12 +163,12 @@ class OnDemandLoads:
     async def _load(self, name: str, refusal: ServingError) -> None:
         error: ServingError | None = None
         try:
-            if name not in await self._registry.names() or not await self._load_within_limit(name):
+            if name not in await self._registry.repositories.names() or not await self._load_within_limit(name):
                 error = refusal
         except Exception as cause:
             error = serving_error(cause)
             self.failures[name] += 1
-            if name in self._registry.last_names:
+            if name in self._registry.repositories.last_names:
                 self._failed[name] = (self._clock.now() + _REST_NS, error)
             _log.error("cannot load '%s' on demand: %s", name, error.message)
         finally:

@@ -1,6 +1,6 @@
 """Descriptions of the models: metadata, statistics, the index, as the protocol's messages."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from tritonclient.grpc import service_pb2 as pb
@@ -14,12 +14,13 @@ from argosy_runtime.telemetry.series import InService, ModelSeries, VersionShare
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .folders.layout import DUPLICATE
-from .records import ModelRecord, State, VersionRecord
+from .records import ModelRecord, State
 from .serving.routed import ServedVariants
 from .serving.version import ServedVersion
 
 TensorMetadata: TypeAlias = pb.ModelMetadataResponse.TensorMetadata
 _Row: TypeAlias = tuple[str, int, str, str]
+_Memory: TypeAlias = Callable[[str, int], list[pb.MemoryUsage]]
 
 
 def metadata(served: ServedVersion, record: ModelRecord) -> pb.ModelMetadataResponse:
@@ -40,17 +41,23 @@ def _tensor(tensor: ModelInput | ModelOutput, batch: bool) -> TensorMetadata:
     return TensorMetadata(name=tensor.name, datatype=v2_name(tensor.data_type), shape=shape)
 
 
-def statistics(records: Iterable[ModelRecord], name: str, version: str) -> pb.ModelStatisticsResponse:
-    """Return the counters of the serving versions of `name` and `version`. Raises ServingError where none serves."""
-    serving = [(record.name, str(number), served) for record in records for number, served in record.serving()]
+def statistics(records: Iterable[ModelRecord], name: str, version: str, memory: _Memory) -> pb.ModelStatisticsResponse:
+    """Return the counters of the serving versions of `name` and `version`. Raises ServingError where none serves.
+
+    `memory` returns what a version of a model, by its identifier, uses.
+    """
+    serving = [(record, str(number), served) for record in records for number, served in record.serving()]
     if name and not serving:
         raise invalid(f"requested model '{name}' is not available")
-    chosen = [(model, number, served) for model, number, served in serving if version in ("", number)]
+    chosen = [(record, number, served) for record, number, served in serving if version in ("", number)]
     if version and not chosen:
         raise invalid(f"requested model version is not available for model '{name}'")
-    return pb.ModelStatisticsResponse(
-        model_stats=[served.statistics.message(model, number) for model, number, served in chosen]
-    )
+    response = pb.ModelStatisticsResponse()
+    for record, number, served in chosen:
+        message = served.statistics.message(record.name, number)
+        message.memory_usage.extend(memory(record.identifier, int(number)))
+        response.model_stats.append(message)
+    return response
 
 
 class Index:
@@ -61,28 +68,31 @@ class Index:
         self._messages: dict[bool, pb.RepositoryIndexResponse] = {}
 
     def message(
-        self, records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: bool
+        self, records: Mapping[str, ModelRecord], listed: Mapping[str, str], ready_only: bool
     ) -> pb.RepositoryIndexResponse:
-        """Return the state of every version of these models; a model that was never loaded is there by name alone.
+        """Return the state of every version of every model; one that was never loaded is there by name alone.
+
+        `listed`: the names of those in the repositories, by identifier.
 
         The message is shared by all callers: not to be changed.
         """
-        rows = _rows(records, names, ready_only)
+        rows = _rows(records, listed, ready_only)
         if rows != self._rows.get(ready_only):
             self._rows[ready_only] = rows
             message = self._messages[ready_only] = pb.RepositoryIndexResponse()
-            for name, number, state, reason in sorted(rows):
+            for name, number, state, reason in rows:
                 version = str(number) if number >= 0 else ""
                 message.models.add(name=name, version=version, state=state, reason=reason)
         return self._messages[ready_only]
 
 
-def _rows(records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: bool) -> list[_Row]:
+def _rows(records: Mapping[str, ModelRecord], listed: Mapping[str, str], ready_only: bool) -> list[_Row]:
     rows: list[_Row] = []
-    for name in sorted(names):
-        record = records.get(name)
+    for identifier in sorted(records.keys() | listed.keys()):
+        record = records.get(identifier)
+        name = listed[identifier] if record is None else record.name
         if record is not None and record.versions:
-            for number, version_record in record.versions.items():
+            for number, version_record in sorted(record.versions.items()):
                 state = version_record.state
                 if state is State.READY:
                     rows.append((name, number, state, version_record.caution))
@@ -99,7 +109,7 @@ def series(records: Iterable[ModelRecord], now: int) -> list[ModelSeries]:
     """Return the metrics at a time of every version in service, ready or not, and of versions that failed to load."""
     return [
         ModelSeries(
-            _labels(record.name, number, version_record),
+            _labels(record, number),
             version_record.served.statistics if version_record.served is not None else ModelStatistics(),
             version_record.failed_loads,
             _in_service(version_record.served) if version_record.served is not None else None,
@@ -133,6 +143,8 @@ def _in_service(served: ServedVersion) -> InService:
     )
 
 
-def _labels(name: str, version: int, record: VersionRecord) -> Labels:
-    tags = record.served.config.metric_tags if record.served is not None else record.failed_tags or {}
-    return Labels({"model": name, "version": str(version), **{f"_{key}": value for key, value in tags.items()}})
+def _labels(model: ModelRecord, number: int) -> Labels:
+    version = model.versions[number]
+    tags = version.served.config.metric_tags if version.served is not None else version.failed_tags or {}
+    names = {"model": model.name, **({"namespace": model.namespace} if model.namespace else {})}
+    return Labels({**names, "version": str(number), **{f"_{key}": value for key, value in tags.items()}})

@@ -4,7 +4,8 @@ Routed models are treated alike, with variants as steps; the differences are in 
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -22,6 +23,7 @@ from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from . import variants
 from .adapters.loading import follow as follow_base
 from .folders.layout import ModelFolder
+from .namespaces import NamedModels
 from .preparing import Prepared, declared_versions
 from .preparing import steps_of as steps_of_config
 from .records import UNLOADED, ModelRecord
@@ -50,6 +52,19 @@ def steps_of(folder: ModelFolder, override: str | None) -> list[str]:
     return list(dict.fromkeys(steps))
 
 
+def steps_among(folders: Sequence[ModelFolder]) -> dict[str, list[str]]:
+    """Return the steps of each ensemble among some folders that are among them, too, all by identifier."""
+    of_name = defaultdict[str, list[str]](list)
+    for folder in folders:
+        of_name[folder.name].append(folder.identifier)
+    steps = {folder.identifier: steps_of(folder, None) for folder in folders}
+    return {
+        ensemble: [identifier for step in names for identifier in of_name.get(step, ())]
+        for ensemble, names in steps.items()
+        if names
+    }
+
+
 def _texts(folder: ModelFolder, override: str | None) -> list[str]:
     return [override or folder.config_text or "", *folder.version_configs.values()]
 
@@ -71,16 +86,18 @@ def serves_without(folder: ModelFolder, override: str | None) -> bool:
     return any(map(may_be_routed, _texts(folder, override)))
 
 
-def needed(records: Iterable[ModelRecord]) -> set[str]:
-    """Return the models that a desired ensemble runs."""
-    return {step for record in records if record.desired for step in record.steps}
+def needed(models: NamedModels) -> set[str]:
+    """Return the identifiers of the models that a desired ensemble runs."""
+    return {step for record in models.records.values() if record.desired for step in models.steps_of(record)}
 
 
-def follow(records: Mapping[str, ModelRecord], name: str, retirement: Retirement) -> None:
+def follow(models: NamedModels, changed: ModelRecord, retirement: Retirement) -> None:
     """Put every ensemble that runs a changed model on the present versions, or take it down."""
-    steps = {model: record.steps for model, record in records.items() if record.steps and record.desired}
-    for ensemble in nesting.dependents(steps, name):
-        record = records[ensemble]
+    ensembles = {name: record for name, record in models.records.items() if record.steps and record.desired}
+    steps = {name: models.may_run(record) for name, record in ensembles.items()}
+    for ensemble in nesting.dependents(steps, changed.identifier):
+        record = ensembles[ensemble]
+        records = models.seen_from(record.namespace)
         assert record.prepared is not None
         for version, prepared in record.prepared.versions.items():
             if prepared.is_adapter:
@@ -88,20 +105,21 @@ def follow(records: Mapping[str, ModelRecord], name: str, retirement: Retirement
             elif prepared.is_ensemble and not (
                 prepared.is_routed and variants.follow(record, prepared, version, records)
             ):
-                _follow(record, prepared, version, records, retirement)
+                _follow(record, prepared, version, models, retirement)
 
 
 def _follow(
     record: ModelRecord,
     prepared: Prepared,
     version: int,
-    records: Mapping[str, ModelRecord],
+    models: NamedModels,
     retirement: Retirement,
 ) -> None:
     try:
-        served = compile_version(prepared, version, records)
+        served = compile_version(prepared, version, models)
     except Exception as cause:
         error = serving_error(cause)
+        records = models.seen_from(record.namespace)
         lost = any(step in records and not records[step].desired for step in record.steps)
         retirement.retire(record, version, UNLOADED if lost else error.message)
         _log.warning("ensemble '%s' cannot serve: %s", record.name, error.message)
@@ -109,14 +127,13 @@ def _follow(
         retirement.replace(record, version, served)
 
 
-def compile_version(
-    prepared: Prepared, version: int, records: Mapping[str, ModelRecord]
-) -> ServedEnsemble | ServedVariants:
+def compile_version(prepared: Prepared, version: int, models: NamedModels) -> ServedEnsemble | ServedVariants:
     """Return an ensemble's version on the models that serve now. Raises ServingError where they do not fit.
 
     Its counters go on from the version that serves now, since a step's reload is no new ensemble.
     """
-    _refuse_circle(prepared, records)
+    _refuse_circle(prepared, models)
+    records = models.seen_from(prepared.folder.namespace)
     if prepared.is_routed:
         return variants.compile_version(prepared, version, records)
     config = ModelConfig()
@@ -127,35 +144,39 @@ def compile_version(
     if violations:
         raise invalid("; ".join(map(str, violations)))
     config.model_transaction_policy.decoupled = is_decoupled(config, by_name)
-    _check_cache(config, prepared.steps, records)
+    _check_cache(config, prepared.steps, models, prepared.folder.namespace)
+    if prepared.folder.namespace:
+        for step in config.ensemble_scheduling.step:
+            step.model_namespace = records[step.model_name].namespace
     compiled = EnsembleSteps.of(
         config, lambda name, step_version: served[name, step_version].config, backends.takes_device_tensors
     )
     old = records[config.name].answering.get(str(version))
     statistics = old.statistics if old is not None else prepared.new_statistics()
-    models = {(name, "" if number < 0 else str(number)): model for (name, number), model in served.items()}
-    return ServedEnsemble(prepared.with_config(config), version, compiled, models, statistics)
+    numbered = {(name, "" if number < 0 else str(number)): model for (name, number), model in served.items()}
+    return ServedEnsemble(prepared.with_config(config), version, compiled, numbered, statistics)
 
 
-def _check_cache(config: ModelConfig, steps: Iterable[str], records: Mapping[str, ModelRecord]) -> None:
+def _check_cache(config: ModelConfig, steps: Iterable[str], models: NamedModels, namespace: str) -> None:
     """Raise ServingError where an ensemble caches responses that are several, or that sequences decide."""
     if not config.response_cache.enable:
         return
     for violation in check_response_cache(config):
         raise invalid(str(violation))
     for step in steps:
-        record = records[step]
+        record = models.seen_from(namespace)[step]
         if record.prepared is None:
             continue
         for version in record.prepared.versions.values():
             if version.config.HasField("sequence_batching"):
                 raise invalid(sequences_cached(config.name))
-        _check_cache(config, record.steps, records)
+        _check_cache(config, record.steps, models, record.namespace)
 
 
-def _refuse_circle(prepared: Prepared, records: Mapping[str, ModelRecord]) -> None:
-    steps = {record.name: record.steps for record in records.values() if record.steps}
-    name = prepared.folder.name
-    wrong = nesting.circle(name, {**steps, name: prepared.steps})
+def _refuse_circle(prepared: Prepared, models: NamedModels) -> None:
+    steps = {name: models.steps_of(record) for name, record in models.records.items() if record.steps}
+    seen = models.seen_from(prepared.folder.namespace)
+    name = prepared.folder.identifier
+    wrong = nesting.circle(name, {**steps, name: {seen[s].identifier if s in seen else s for s in prepared.steps}})
     if wrong is not None:
         raise invalid(wrong)

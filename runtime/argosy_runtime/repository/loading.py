@@ -18,6 +18,7 @@ from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
 from . import ensembles, unsupported
 from .adapters.loading import load as load_adapter
 from .folders.layout import ModelFolder
+from .namespaces import NamedModels
 from .preparing import NoVersionError, Prepared, PreparedModel, Preparer
 from .records import ModelRecord
 from .retirement import Retirement, tidy
@@ -52,17 +53,17 @@ class _Ready:
 
 
 class Loader:
-    """Loader of models; `records` are all of the server's. A version that fails is tried `retries` more times."""
+    """Loader of models; `models` are all of the server's. A version that fails is tried `retries` more times."""
 
     def __init__(
         self,
-        records: Mapping[str, ModelRecord],
+        models: NamedModels,
         preparer: Preparer,
         new_version: NewVersion,
         retirement: Retirement,
         retries: int = 0,
     ) -> None:
-        self._records = records
+        self._models = models
         self._preparer = preparer
         self._new_version = new_version
         self._retirement = retirement
@@ -149,8 +150,8 @@ class Loader:
 
     async def _composed(self, model: PreparedModel, version: int) -> ServedVersion:
         if model.versions[version].is_adapter:
-            return await load_adapter(model, version, self._records)
-        return ensembles.compile_version(model.versions[version], version, self._records)
+            return await load_adapter(model, version, self._models.seen_from(model.folder.namespace))
+        return ensembles.compile_version(model.versions[version], version, self._models)
 
     async def _started(self, record: ModelRecord, model: PreparedModel, slots: Slots, ready: _Ready) -> None:
         """Add the versions with instances to what is ready. Raises _LoadError when all of them have ended."""
@@ -184,7 +185,7 @@ class Loader:
     async def _start(self, record: ModelRecord, prepared: Prepared, version: int, slots: Slots, ready: _Ready) -> None:
         serving = _suitable(record, prepared, version)
         if serving is None:
-            _log.info("loading: %s:%d", record.name, version)
+            _log.info("loading: %s:%d", record.identifier, version)
             async with slots.opening:
                 served = self._new_version(prepared, version)
                 served.adapters = record.adapters
@@ -203,7 +204,7 @@ class Loader:
             self._retirement.replace(
                 record, version, served, None if prepared.is_ensemble else prepared.revision(version)
             )
-            _log.info("successfully loaded '%s' version %d", record.name, version)
+            _log.info("successfully loaded '%s' version %d", record.identifier, version)
         for version in [v for v in record.versions if v not in model.versions]:
             self._retirement.retire(record, version)
         _adopt(record, model, override)

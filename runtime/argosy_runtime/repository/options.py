@@ -88,6 +88,7 @@ class OnDemandOptions:
 @dataclass(frozen=True, slots=True)
 class RepositoryOptions:
     """Paths and policies. Times in seconds. `overrides`: a client's load may bring a configuration or files.
+    `namespaces`: each repository is one, and models of several may share a name.
 
     `cache_bytes`: the size of the response cache, 0 for none. `rate_limits`: the resources of the rate limiter that
     flags declare, None where it is off.
@@ -99,6 +100,7 @@ class RepositoryOptions:
     startup_models: tuple[str, ...] = ()
     poll_seconds: float = 15.0
     autocomplete: bool = True
+    namespaces: bool = False
     config_name: str = ""
     load_timeout: float = 600.0
     unload_grace: float = 30.0

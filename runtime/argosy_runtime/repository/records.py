@@ -12,7 +12,7 @@ from argosy_runtime.messages import InferRequest
 from argosy_runtime.modelconfig.versions import number_of
 from argosy_runtime.scheduling.traffic.split import TrafficSplit
 
-from .folders.layout import ModelFolder
+from .folders.layout import ModelFolder, identifier_of
 from .preparing import LoadedRevision, PreparedModel
 from .serving.adapter_table import AdapterTable
 from .serving.version import Destination, ServedVersion
@@ -109,7 +109,13 @@ class ModelRecord:
     requested: bool = False
     failure: str = ""
     adapters: AdapterTable = field(default_factory=AdapterTable)
+    namespace: str = ""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def identifier(self) -> str:
+        """Identifier among the models of all namespaces."""
+        return identifier_of(self.namespace, self.name)
 
     def serving(self) -> Iterator[tuple[int, ServedVersion]]:
         """Yield the versions that answer, ascending."""
@@ -287,7 +293,7 @@ def _latest(record: ModelRecord) -> ServedVersion:
     serving = dict(record.serving())
     if not serving:
         reasons = [_why_not(version_record) for _, version_record in sorted(record.versions.items())]
-        text = f"Request for unknown model: '{record.name}' has no available versions"
+        text = f"Request for unknown model: '{record.identifier}' has no available versions"
         # A version in service that cannot answer now is restarted by itself: a client may try again.
         kind = unavailable if record.serves else not_found
         raise kind("; ".join([text, *filter(None, reasons)]))

@@ -5,7 +5,7 @@ Loads and unloads are the registry's own work: the client of one may go, and it 
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
@@ -17,10 +17,11 @@ from argosy_runtime.modelconfig.ensembles import nesting
 from . import ensembles
 from .adapters.listed import ListedAdapters
 from .folders import layout
-from .folders.catalog import Catalog
 from .folders.layout import ModelFolder
 from .folders.overrides import OverrideStore
+from .folders.repositories import Repositories
 from .loading import Loader, NewVersion, Slots
+from .namespaces import NamedModels
 from .options import RepositoryOptions
 from .preparing import Preparer
 from .records import ModelRecord, find_version
@@ -50,46 +51,41 @@ class Registry:
 
     def __init__(self, options: RepositoryOptions, preparer: Preparer, new_version: NewVersion) -> None:
         self.options = options
-        self.last_names = frozenset[str]()
-        """The models that the repositories had when they were listed last."""
         self.serves = True
         """False where the repositories cannot be read, so that every request is refused."""
-        self._catalog = Catalog(options.paths)
-        self._records: dict[str, ModelRecord] = {}
+        self.repositories = Repositories(options.paths, options.config_name, options.namespaces)
+        self._comparisons = ComparisonWork()
+        self.models = NamedModels(options.namespaces, self._comparisons)
+        self._records = self.models.records
+        self._by_name = self.models.by_name
         self._overrides = OverrideStore()
         self._retirement = Retirement(options.unload_grace, self._overrides)
-        self._loader = Loader(self._records, preparer, new_version, self._retirement, options.load_retries)
+        self._loader = Loader(self.models, preparer, new_version, self._retirement, options.load_retries)
         parallel = max(1, options.parallel_loads)
         self._slots = Slots(asyncio.Semaphore(parallel), asyncio.Semaphore(parallel))
         self._work = OwnedWork()
-        self._comparisons = ComparisonWork()
         self._listed = ListedAdapters(
             self._records,
             lambda folder: self._load_folder(folder, None, _Purpose(within=frozenset({folder.declared_by}))),
             self._unload_listed,
         )
 
-    async def _unload_listed(self, name: str, listed_by: str) -> None:
-        await self._unload(name, False, listed_by)
+    async def _unload_listed(self, identifier: str, listed_by: str) -> None:
+        await self._unload(identifier, False, listed_by)
 
     def scan(self) -> dict[str, ModelFolder]:
-        """Read the repositories from the disk."""
-        return layout.scan_all(self.options.paths, self.options.config_name)
-
-    async def names(self) -> frozenset[str]:
-        """Return the models in the repositories now, loaded or not. Raises ServingError."""
-        self.last_names = await asyncio.to_thread(self._catalog.names)
-        return self.last_names
+        """Read the repositories from the disk. Return the folders by identifier."""
+        return self.repositories.scan()
 
     @property
     def records(self) -> Mapping[str, ModelRecord]:
-        """Every model that was ever loaded."""
+        """Every model that was ever loaded, by identifier."""
         return self._records
 
     def processes(self) -> dict[tuple[str, int], Sequence[int]]:
         """Return the processes of each version in service that has some."""
         return {
-            (record.name, number): served.pids
+            (record.identifier, number): served.pids
             for record in self._records.values()
             for number, served in ((number, version.served) for number, version in record.versions.items())
             if isinstance(served, ServedModel) and served.pids
@@ -97,7 +93,7 @@ class Registry:
 
     def find(self, name: str, version: str = "") -> ServedVersion:
         """Return the version that answers; the latest ready one where none is named. Raises ServingError."""
-        record = self._records.get(name)
+        record = self._by_name.get(name)
         if record is not None:
             served = record.answering.get(version)
             if served is not None and served.ready:
@@ -110,7 +106,7 @@ class Registry:
         Without a version in the request, the stable one with its shadow if it has one. A request of a sequence that has
         begun goes to the version where it did, also if that leaves service. Raises ServingError.
         """
-        record = self._records.get(request.model_name)
+        record = self._by_name.get(request.model_name)
         if record is not None:
             destination: Destination | None = None
             if record.split is None or request.model_version:
@@ -128,7 +124,7 @@ class Registry:
     def _find(self, name: str, version: str) -> ServedVersion:
         if not self.serves:
             raise not_ready()
-        return find_version(self._records, name, version)
+        return find_version(self._records, self.models.identifier(name), version)
 
     def end_shadows(self) -> None:
         """Withdraw all copies of requests, and make no further ones: they must not delay the end of the server."""
@@ -162,15 +158,15 @@ class Registry:
         The second are all steps that were found, loaded or not. Raises ServingError where the repositories have no
         such model.
         """
-        folders = {name: await self._folder(name)}
+        folders = {name: (await self._folders(name))[0]}
         pending = ensembles.steps_of(folders[name], None)
         steps = set[str]()
         while pending:
             step = pending.pop()
             steps.add(step)
-            if step not in folders and not self._is_loaded(step) and layout.is_model_name(step):
+            if step not in folders and not self._is_loaded("", step) and layout.is_model_name(step):
                 with suppress(ServingError):
-                    folders[step] = await self._folder(step)
+                    folders[step] = (await self._folders(step))[0]
                     pending += ensembles.steps_of(folders[step], None)
         return list(folders.values()), frozenset(steps)
 
@@ -186,12 +182,13 @@ class Registry:
 
         Raises ServingError where the model does not serve, or declares no division that can be read.
         """
-        record = self._records.get(name)
-        if record is None or not record.serves:
-            raise invalid(f"cannot divide the requests of model '{name}': it is not loaded")
         number = next_number()
-        folder = await self._folder(name)
-        self._divide(number, folder, record.override if record.folder == folder else None, required=True)
+        records = [record for record in self.models.of_name(name) if record.serves]
+        if not records:
+            raise invalid(f"cannot divide the requests of model '{name}': it is not loaded")
+        for folder in await self._folders(name):
+            override = next((record.override for record in records if record.folder == folder), None)
+            self._divide(number, folder, override, required=True)
 
     async def unload(self, name: str, unload_dependents: bool) -> None:
         """Take a model out of service.
@@ -199,7 +196,11 @@ class Registry:
         With `unload_dependents` also an ensemble's steps that nothing else uses and no client has loaded by
         name.
         """
-        await self._work.run(self._unload(name, unload_dependents))
+        await asyncio.gather(*(self.remove(record, unload_dependents) for record in self.models.of_name(name)))
+
+    async def remove(self, record: ModelRecord, unload_dependents: bool = False) -> None:
+        """Take one of the models of a name out of service. Otherwise as `unload`."""
+        await self._work.run(self._unload(record.identifier, unload_dependents))
 
     @property
     def owes(self) -> bool:
@@ -225,7 +226,7 @@ class Registry:
         self._retirement.limit(grace)
         await self._work.cancel()
         for record in self._records.values():
-            record.desired = False
+            self.models.desire(record, False)
             for version in list(record.versions):
                 self._retirement.retire(record, version)
         await self._retirement.finished()
@@ -238,16 +239,16 @@ class Registry:
             try:
                 await self._load_folder(folder, None, _Purpose())
             except ServingError as error:
-                failures[folder.name] = error
+                failures[folder.identifier] = error
 
-        by_name = {folder.name: folder for folder in folders}
-        steps = {folder.name: models for folder in folders if (models := ensembles.steps_of(folder, None))}
+        by_identifier = {folder.identifier: folder for folder in folders}
+        steps = ensembles.steps_among(folders)
         async with asyncio.TaskGroup() as group:
             for folder in folders:
-                if folder.name not in steps:
+                if folder.identifier not in steps:
                     group.create_task(load(folder))
-        for name in nesting.inner_first(steps):
-            await load(by_name[name])
+        for identifier in nesting.inner_first(steps):
+            await load(by_identifier[identifier])
         return failures
 
     async def _load(self, name: str, override: str | None, files: Mapping[str, bytes], purpose: _Purpose) -> None:
@@ -255,7 +256,10 @@ class Registry:
             raise _unknown(name)
         number = next_number()
         if not files:
-            await self._load_with_steps(number, await self._folder(name), override, purpose)
+            folders = await self._folders(name)
+            for record in self.models.vanished(name, folders):
+                await self._unload(record.identifier, False)
+            await _all_of(self._load_with_steps(number, folder, override, purpose) for folder in folders)
             return
         try:
             path = await self._overrides.write(name, override, files)
@@ -271,7 +275,7 @@ class Registry:
         declared = self._divide(number, folder, override)
         outer = replace(purpose, within=purpose.within | {folder.name})
         for step in ensembles.steps_of(folder, override):
-            if step not in outer.within and not self._is_loaded(step):
+            if step not in outer.within and not self._is_loaded(folder.namespace, step):
                 try:
                     await self._load(step, None, {}, outer)
                 except ServingError:
@@ -289,11 +293,11 @@ class Registry:
         out. Raises ServingError for a configuration that cannot be read, or has no division, where it is `required`.
         """
         declared = declared_traffic(number, folder, override, required)
-        record = self._records.get(folder.name)
+        record = self._records.get(folder.identifier)
         if record is not None and record.serves and declared is not None and declared.traffic is not None:
             record.declare(declared)
             record.divide()
-            ensembles.follow(self._records, record.name, self._retirement)
+            ensembles.follow(self.models, record, self._retirement)
         return declared
 
     def _slots_for(self, purpose: _Purpose) -> Slots:
@@ -303,38 +307,30 @@ class Registry:
         """
         return Slots(nullcontext(), nullcontext()) if purpose.for_model else self._slots
 
-    def _is_loaded(self, name: str) -> bool:
-        record = self._records.get(name)
+    def _is_loaded(self, namespace: str, name: str) -> bool:
+        record = self.models.meant_by_step(namespace, name)
         return record is not None and any(True for _ in record.serving())
 
-    async def _folder(self, name: str) -> ModelFolder:
-        folder = await asyncio.to_thread(self._look_for, name) or self._listed.folder(name)
-        if folder is None:
+    async def _folders(self, name: str) -> list[ModelFolder]:
+        """Return the folders of the models of a name: one, or one for each namespace. Raises ServingError."""
+        folders = await asyncio.to_thread(self.repositories.named, name) or self._listed.named(name)
+        if not folders:
             raise _unknown(name)
-        return folder
-
-    def _look_for(self, name: str) -> ModelFolder | None:
-        paths = [repository / name for repository in self.options.paths if (repository / name).is_dir()]
-        if not paths:
-            return None
-        folders = [layout.read_folder(path, self.options.config_name) for path in paths]
-        if len(folders) == 1:
-            return folders[0]
-        return layout.scan_all(self.options.paths, self.options.config_name)[name]
+        return folders
 
     async def _load_folder(
         self, folder: ModelFolder, override: str | None, purpose: _Purpose, declared: DeclaredTraffic | None = None
     ) -> None:
-        record = self._records.setdefault(folder.name, ModelRecord(folder.name, comparisons=self._comparisons))
+        record = self.models.add(folder)
         declared = declared or self._divide(next_number(), folder, override)
         async with record.lock:
             if folder.declared_by:
-                if folder.declared_by in purpose.within and self._listed.owner(folder.name) == folder.name:
+                if folder.declared_by in purpose.within and self._listed.owner(folder.identifier) == folder.identifier:
                     return
                 self._listed.claim(folder)
             if override is None and record.folder == folder and record.prepared is not None:
                 override = record.override
-            record.desired = True
+            self.models.desire(record, True)
             record.requested = record.requested or not (purpose.within or purpose.on_demand)
             if declared is not None:
                 record.declare(declared)
@@ -344,9 +340,9 @@ class Registry:
                 _log.error("%s", error.message)
                 raise
             finally:
-                ensembles.follow(self._records, record.name, self._retirement)
+                ensembles.follow(self.models, record, self._retirement)
         if not folder.declared_by:
-            await self._listed.hide_adapters(folder.name)
+            await self._listed.hide_adapters(folder.identifier)
             await self._listed.follow(record)
 
     async def _unload(
@@ -363,29 +359,35 @@ class Registry:
         async with record.lock:
             if listed_by and self._listed.owner(name) != listed_by:
                 return False
-            if unless is not None and (
-                unless(name) or not record.may_leave or name in ensembles.needed(self._records.values())
-            ):
+            if unless is not None and (unless(name) or not record.may_leave or name in ensembles.needed(self.models)):
                 return False
             frees_name = self._listed.withdraw(name)
-            steps = record.steps
-            record.desired = record.requested = False
+            steps = self.models.steps_of(record)
+            record.requested = False
+            self.models.desire(record, False)
             record.failure = ""
             record.prepared = record.folder = record.override = None
             for version in list(record.versions):
                 self._retirement.retire(record, version)
             record.declare(declared)
             record.divide()
-            ensembles.follow(self._records, name, self._retirement)
+            ensembles.follow(self.models, record, self._retirement)
         if frees_name:
             await self._listed.unloaded(name)
             await self._listed.release_name(name)
         if unload_dependents:
-            needed = ensembles.needed(self._records.values())
+            needed = ensembles.needed(self.models)
             for step in sorted(steps - needed):
                 if step in self._records and not self._records[step].requested:
                     await self._unload(step, unload_dependents)
         return True
+
+
+async def _all_of(loads: Iterable[Coroutine[None, None, None]]) -> None:
+    """Wait for all loads. Raises the first error of any."""
+    for result in await asyncio.gather(*loads, return_exceptions=True):
+        if result is not None:
+            raise result
 
 
 def not_ready() -> ServingError:

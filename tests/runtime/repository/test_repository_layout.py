@@ -6,6 +6,7 @@ import pytest
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.repository.folders import layout
+from argosy_runtime.repository.folders.repositories import Repositories
 
 CONFIG = 'backend: "python"\n'
 
@@ -116,7 +117,7 @@ def test_a_model_in_two_repositories_is_served_from_neither(tmp_path: Path) -> N
     model(two, "both")
     model(one, "b")
     model(two, "a")
-    result = layout.scan_all([one, two])
+    result = Repositories([one, two]).scan()
     assert list(result) == ["a", "b", "both"]
     assert result["both"].problem == "model appears in two or more repositories"
     assert result["both"].also_in == (two / "both",)
@@ -125,7 +126,7 @@ def test_a_model_in_two_repositories_is_served_from_neither(tmp_path: Path) -> N
 
 def test_the_same_repository_named_twice_is_one(tmp_path: Path) -> None:
     model(tmp_path)
-    assert layout.scan_all([tmp_path, tmp_path])["m"].problem is None
+    assert Repositories([tmp_path, tmp_path]).scan()["m"].problem is None
 
 
 def new_file(path: Path) -> None:

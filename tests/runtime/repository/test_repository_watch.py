@@ -1,7 +1,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from argosy_runtime.repository.folders.layout import ModelFolder, scan_all
+from argosy_runtime.repository.folders.layout import ModelFolder
+from argosy_runtime.repository.folders.repositories import Repositories
 from argosy_runtime.repository.folders.watch import Changes, changes
 
 
@@ -45,7 +46,9 @@ def test_two_real_scans(tmp_path: Path) -> None:
     for name in ("kept", "gone", "edited"):
         (tmp_path / name / "1").mkdir(parents=True)
         (tmp_path / name / "config.pbtxt").write_text("max_batch_size: 1\n")
-    before = scan_all([tmp_path])
+    before = Repositories([tmp_path]).scan()
     (tmp_path / "edited" / "config.pbtxt").write_text("max_batch_size: 12\n")
     (tmp_path / "gone").rename(tmp_path / "new")
-    assert changes(before, scan_all([tmp_path])) == Changes(added=("new",), modified=("edited",), removed=("gone",))
+    assert changes(before, Repositories([tmp_path]).scan()) == Changes(
+        added=("new",), modified=("edited",), removed=("gone",)
+    )

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.telemetry.machine import memory
 from argosy_runtime.telemetry.machine.memory import MemoryUse, ModelMemory
@@ -37,8 +36,7 @@ async def test_a_process_with_its_child(parent: int) -> None:
     assert use.gpus == {}
     assert models.of_model("m") == use.total == use.host
     assert models.of("gone", 2) == MemoryUse(0, {}, models.of("gone", 2).at)
-    statistics = pb.ModelStatisticsResponse(model_stats=[pb.ModelStatistics(name="m", version="1")])
-    (entry,) = models.added_to(statistics).model_stats[0].memory_usage
+    (entry,) = models.messages_of("m", 1)
     assert (entry.type, entry.id, entry.byte_size) == ("CPU", 0, use.host)
 
 

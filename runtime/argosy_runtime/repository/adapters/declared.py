@@ -6,6 +6,7 @@ a routed model of the adapters that share it.
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from argosy_runtime.backends.parameters import declared_adapters
@@ -18,7 +19,7 @@ _VERSION = 1
 
 
 def folders_of(model: PreparedModel) -> dict[str, ModelFolder]:
-    """Return a folder for each adapter that a model lists, and for each alias of them, adapters first.
+    """Return a folder for each adapter that a model lists, and for each alias of them, adapters first, by identifier.
 
     Blocks on the disk. Raises ServingError (INVALID_ARG) for a list that cannot be read.
     """
@@ -30,7 +31,10 @@ def folders_of(model: PreparedModel) -> dict[str, ModelFolder]:
     folders = {adapter.name: _adapter(base, adapter) for adapter in listed}
     for alias, shared in adapters.aliases(listed).items():
         folders.setdefault(alias, _alias(base, alias, shared, prepared.folder.path))
-    return folders
+    named = [
+        replace(f, namespace=model.folder.namespace, declared_by=model.folder.identifier) for f in folders.values()
+    ]
+    return {folder.identifier: folder for folder in named}
 
 
 def _adapter(base: str, adapter: DeclaredAdapter) -> ModelFolder:

@@ -26,7 +26,7 @@ _Unload = Callable[[str, str], Awaitable[None]]
 
 
 class ListedAdapters:
-    """The lists of all loaded models; `records` are those of all models.
+    """The lists of all loaded models; `records` are those of all models. Names are identifiers.
 
     `load` and `unload` are the registry's: the first of a folder, the second of a name and of the model that lists it.
     Both leave alone a model that has the name by then.
@@ -41,13 +41,18 @@ class ListedAdapters:
         self._hidden: dict[tuple[str, str], LoadedAdapter] = {}
         self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
+    def named(self, name: str) -> list[ModelFolder]:
+        """Return the folders of the adapters and aliases of a client's name, one for each namespace."""
+        every = (folder for folders in self._folders.values() for folder in folders.values() if folder.name == name)
+        return list({folder.identifier: folder for folder in reversed(list(every))}.values())
+
     def folder(self, name: str) -> ModelFolder | None:
         """Return the folder of an adapter or alias that a loaded model lists."""
         return next((folders[name] for folders in self._folders.values() if name in folders), None)
 
     async def follow(self, record: ModelRecord) -> None:
         """Load what a model lists now, and unload what it lists no more. An error is that of the adapter alone."""
-        async with self._changing[record.name]:
+        async with self._changing[record.identifier]:
             prepared = record.prepared
             if prepared is None:
                 return
@@ -60,14 +65,14 @@ class ListedAdapters:
                 await self._replace(record, folders)
 
     async def _replace(self, record: ModelRecord, folders: dict[str, ModelFolder]) -> None:
-        before = self._folders.pop(record.name, {})
+        before = self._folders.pop(record.identifier, {})
         if folders:
-            self._folders[record.name] = folders
+            self._folders[record.identifier] = folders
         for name in before.keys() - folders.keys():
             await self._forget(record, name)
         for name, folder in folders.items():
             owner = self.owner(name)
-            if owner in ("", record.name):
+            if owner in ("", record.identifier):
                 await self._load_listed(folder)
             else:
                 await self._hide(record, folder, owner)
@@ -108,16 +113,16 @@ class ListedAdapters:
 
     def claim(self, folder: ModelFolder) -> None:
         """Note that the name of a listed adapter that is to be loaded belongs to the model that lists it."""
-        self._claims[folder.name] = folder.declared_by
+        self._claims[folder.identifier] = folder.declared_by
 
     async def _load_listed(self, folder: ModelFolder) -> None:
         with suppress(ServingError):  # logged, and in the index
             await self._load(folder)
 
     async def _forget(self, record: ModelRecord, name: str) -> None:
-        hidden = self._hidden.pop((record.name, name), None)
-        if self.owner(name) == record.name:
-            await self._unload(name, record.name)
+        hidden = self._hidden.pop((record.identifier, name), None)
+        if self.owner(name) == record.identifier:
+            await self._unload(name, record.identifier)
             await self.release_name(name)
         elif hidden is not None:
             for served in record.answering.values():
@@ -125,12 +130,16 @@ class ListedAdapters:
                     await served.remove_adapter(hidden)
 
     async def _hide(self, record: ModelRecord, folder: ModelFolder, owner: str) -> None:
-        whose = "the model of that name" if owner == folder.name else f"the adapter of model '{owner}'"
-        _log.warning("adapter '%s' of model '%s' is hidden by %s; lora_name names it", folder.name, record.name, whose)
+        whose = "the model of that name" if owner == folder.identifier else f"the adapter of model '{owner}'"
+        _log.warning(
+            "adapter '%s' of model '%s' is hidden by %s; lora_name names it", folder.name, record.identifier, whose
+        )
         served = record.answering.get("")
         if may_be_adapter(folder.config_text or "") and isinstance(served, ServedModel):
-            adapter = self._hidden[record.name, folder.name] = LoadedAdapter(folder.name, folder.path)
+            adapter = self._hidden[record.identifier, folder.identifier] = LoadedAdapter(folder.name, folder.path)
             try:
                 await served.add_adapter(adapter)
             except ServingError as error:
-                _log.error("adapter '%s' of model '%s' cannot be loaded: %s", folder.name, record.name, error.message)
+                _log.error(
+                    "adapter '%s' of model '%s' cannot be loaded: %s", folder.name, record.identifier, error.message
+                )

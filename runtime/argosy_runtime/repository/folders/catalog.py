@@ -35,7 +35,11 @@ class Catalog:
 
     def names(self) -> frozenset[str]:
         """Return the names of all models. Raises ServingError (INTERNAL) where a repository cannot be read."""
-        return frozenset().union(*(self._names(repository) for repository in self._repositories))
+        return frozenset().union(*self.by_repository().values())
+
+    def by_repository(self) -> dict[Path, frozenset[str]]:
+        """Return the names of the models of each repository. Raises as `names`."""
+        return {repository: self._names(repository) for repository in self._repositories}
 
     def _names(self, repository: Path) -> frozenset[str]:
         try:

@@ -12,7 +12,7 @@ Hidden entries are no models: a mounted ConfigMap has `..data` next to the real 
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from argosy_runtime.errors import internal, invalid
@@ -41,7 +41,8 @@ class ModelFolder:
     further folders of the same name. `version_configs`: the configurations that versions have of their own,
     `version_problems`: why others cannot be read.
     `version_paths`: those of versions that lie elsewhere. `declared_by`: the model that lists this one as an adapter of
-    its own; empty for a model of a repository. `size`: bytes of all files together.
+    its own; empty for a model of a repository. `size`: bytes of all files together. `namespace`: the repository, where
+    models of several may share a name.
     """
 
     name: str
@@ -60,6 +61,12 @@ class ModelFolder:
     version_paths: Mapping[int, Path] = field(default_factory=dict)
     declared_by: str = ""
     size: int = 0
+    namespace: str = ""
+
+    @property
+    def identifier(self) -> str:
+        """Identifier of the model among those of all repositories."""
+        return identifier_of(self.namespace, self.name)
 
     @property
     def first_files(self) -> tuple[str, ...]:
@@ -85,6 +92,11 @@ class ModelFolder:
         return self.version_paths.get(version) or self.path / str(version)
 
 
+def identifier_of(namespace: str, name: str) -> str:
+    """Return the identifier of a model: its name, after its namespace if it has one."""
+    return f"{namespace}::{name}" if namespace else name
+
+
 def require_folders(repositories: Sequence[Path]) -> None:
     """Raise ServingError, in Triton's words, unless every repository is a folder."""
     for repository in repositories:
@@ -106,20 +118,6 @@ def scan(repository: Path, config_name: str = "") -> dict[str, ModelFolder]:
     except OSError as error:
         raise internal(f"failed to open directory {repository}: {error.strerror}") from error
     return {name: read_folder(repository / name, config_name) for name in sorted(folders)}
-
-
-def scan_all(repositories: Sequence[Path], config_name: str = "") -> dict[str, ModelFolder]:
-    """Return the models of several repositories. A name found in more than one gets a `problem`: none is served."""
-    folders: dict[str, ModelFolder] = {}
-    for repository in dict.fromkeys(repositories):
-        for name, folder in scan(repository, config_name).items():
-            first = folders.get(name)
-            folders[name] = folder if first is None else _duplicated(first, folder)
-    return dict(sorted(folders.items()))
-
-
-def _duplicated(first: ModelFolder, other: ModelFolder) -> ModelFolder:
-    return replace(first, problem=DUPLICATE, also_in=(*first.also_in, other.path))
 
 
 def is_model_name(name: str) -> bool:

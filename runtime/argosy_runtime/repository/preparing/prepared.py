@@ -68,7 +68,7 @@ class Prepared:
         if cache is None or not self.config.response_cache.enable:
             return None
         outputs = [output.name for output in self.config.output]
-        return CachedAnswers(cache, self.config.name, version, outputs, statistics, clock)
+        return CachedAnswers(cache, self.folder.identifier, version, outputs, statistics, clock)
 
     @property
     def is_ensemble(self) -> bool:

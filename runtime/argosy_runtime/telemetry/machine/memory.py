@@ -26,7 +26,7 @@ _SHARE: Final = 0.02
 """The most of the time that measurements may take: those of many models come less often."""
 
 Version: TypeAlias = tuple[str, int]
-"""A model's name, and the number of a version."""
+"""A model's identifier, and the number of a version."""
 Processes: TypeAlias = Callable[[], Mapping[Version, Sequence[int]]]
 """Returns the processes of each version that has some; called on the event loop."""
 
@@ -80,12 +80,10 @@ class ModelMemory:
         """Return the newest measurement of a version; None where there is none."""
         return self._uses.get((model, version))
 
-    def added_to(self, statistics: pb.ModelStatisticsResponse) -> pb.ModelStatisticsResponse:
-        """Return the statistics of models with the newest measurements."""
-        for model in statistics.model_stats:
-            if (use := self.of(model.name, int(model.version))) is not None:
-                model.memory_usage.extend(use.messages())
-        return statistics
+    def messages_of(self, model: str, version: int) -> list[pb.MemoryUsage]:
+        """Return the entries of `memory_usage` in the statistics of a version; none where it was not measured."""
+        use = self.of(model, version)
+        return [] if use is None else use.messages()
 
     def of_model(self, model: str) -> int:
         """Return the bytes that the versions of a model use together; 0 where none was measured."""
