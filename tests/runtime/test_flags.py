@@ -176,6 +176,13 @@ def test_settings_of_backends_are_read_or_reported():
             [*BASE, "--model-namespacing=true", "--load-on-demand=true", "--model-control-mode=explicit"],
             "--load-on-demand can only be used with --model-namespacing=false",
         ),
+        (
+            [*BASE, "--model-load-gpu-limit=0:1.5"],
+            "--model-load-gpu-limit: expects limit fraction to be in range [0.0, 1.0], got 1.500000",
+        ),
+        ([*BASE, "--model-load-gpu-limit=-1:0.5"], "--model-load-gpu-limit: expects device ID >= 0, got -1"),
+        ([*BASE, "--model-load-gpu-limit=x:0.5"], "--model-load-gpu-limit: Invalid option value. Got x"),
+        ([*BASE, "--model-load-gpu-limit=0"], "argument requires format <first>:<second>. Found: 0"),
         ([*BASE, "--log-file=/nowhere/at/all"], "'/nowhere/at/all' cannot be written: No such file or directory"),
         ([*BASE, "--load-model=x"], "Use of '--load-model' requires setting '--model-control-mode=explicit' as well."),
         ([*BASE, "--http-restricted-api=helth:k=v"], "unknown restricted api 'helth'"),

@@ -30,6 +30,18 @@ def visible_gpus() -> list[GpuDevice]:
     return _visible(every, os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
+def used_fraction(ordinal: int) -> float:
+    """Return which part of a visible GPU's memory is in use; 0 where there is no such GPU."""
+    gpu = next((gpu for gpu in visible_gpus() if gpu.ordinal == ordinal), None)
+    if gpu is None:
+        return 0.0
+    pynvml.nvmlInit()
+    try:
+        return float(pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid)).used / gpu.memory)
+    finally:
+        pynvml.nvmlShutdown()
+
+
 def _describe(index: int) -> GpuDevice:
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)

@@ -47,7 +47,6 @@ CHECKS: Final[Mapping[str, Check]] = {
     "grpc-infer-thread-count": _infer_threads,
     "grpc-max-response-pool-size": size_above_zero("--grpc-max-response-pool-size"),
     "min-supported-compute-capability": number,
-    "model-load-gpu-limit": _pair(":", integer, number),
 }
 """By flag, without its dashes. Flags that may have any value are left out."""
 

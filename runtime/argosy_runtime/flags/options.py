@@ -183,6 +183,7 @@ def _repository_options(
         cache_bytes=cache_bytes(parser, values),
         rate_limits=rate_limits(values),
         host_policies=host_policies(values.host_policy),
+        gpu_limits=dict(values.model_load_gpu_limit),
         metrics=MetricsSettings.of(values.metrics_config),
         requirements=_requirements_folder(values),
     )

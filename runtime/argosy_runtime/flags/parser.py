@@ -21,6 +21,7 @@ from .values import (
     boolean,
     control_token,
     duration,
+    gpu_limit,
     grpc_restriction,
     header_pattern,
     http_restriction,
@@ -95,6 +96,9 @@ def _add_repository_flags(parser: argparse.ArgumentParser, environment: Mapping[
     add("--model-load-thread-count", type=threads, default=4, help="how many models load at once")
     add("--model-load-retry-count", type=natural, default=0, help="how often a version that fails is loaded again")
     _add_on_demand_flags(parser)
+    most = "the part of a GPU's memory that may be in use when another model is loaded there"
+    usage = "<device_id>:<fraction>"
+    add("--model-load-gpu-limit", action="append", default=[], type=gpu_limit, metavar=usage, help=most)
     same = "each repository is a namespace, and models of several may have the same name"
     add("--model-namespacing", type=boolean, default=False, help=same)
     add("--model-load-timeout-secs", type=duration, default=600.0, help="how long one instance may take to load")

@@ -145,6 +145,22 @@ def number(text: str, least: float = -math.inf) -> float:
     return _within(value, text, least, sys.float_info.max)
 
 
+def gpu_limit(text: str) -> tuple[int, float]:
+    """Parse `<device_id>:<fraction>`, with a fraction from 0 to 1."""
+    device, colon, fraction = text.partition(":")
+    if not colon:
+        raise argparse.ArgumentTypeError(
+            "Cannot parse pair option due to incorrect number of inputs.--<pair option> argument requires format "
+            f"<first>:<second>. Found: {text}"
+        )
+    ordinal, limit = integer(device), number(fraction)
+    if ordinal < 0:
+        raise argparse.ArgumentTypeError(f"expects device ID >= 0, got {ordinal}")
+    if not 0.0 <= limit <= 1.0:
+        raise argparse.ArgumentTypeError(f"expects limit fraction to be in range [0.0, 1.0], got {limit:f}")
+    return ordinal, limit
+
+
 def _within(value: _Number, text: str, least: float, most: float) -> _Number:
     if not least <= value <= most:
         raise argparse.ArgumentTypeError(f"Provided option value is out of bound. Got {text}")

@@ -18,7 +18,6 @@ WITHOUT_EFFECT = frozenset(
         "grpc-max-response-pool-size",
         "http-thread-count",
         "min-supported-compute-capability",
-        "model-load-gpu-limit",
         "repoagent-directory",
         "sagemaker-thread-count",
         "vertex-ai-thread-count",

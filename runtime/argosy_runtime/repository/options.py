@@ -88,6 +88,7 @@ class OnDemandOptions:
 @dataclass(frozen=True, slots=True)
 class RepositoryOptions:
     """Paths and policies. Times in seconds. `overrides`: a client's load may bring a configuration or files.
+    `gpu_limits`: the part of a GPU's memory that may be in use when another model is loaded there, by ordinal.
     `namespaces`: each repository is one, and models of several may share a name.
 
     `cache_bytes`: the size of the response cache, 0 for none. `rate_limits`: the resources of the rate limiter that
@@ -112,6 +113,7 @@ class RepositoryOptions:
     cache_bytes: int = 0
     rate_limits: tuple[ResourceLimit, ...] | None = None
     host_policies: Mapping[str, HostPolicy] = field(default_factory=dict)
+    gpu_limits: Mapping[int, float] = field(default_factory=dict)
     metrics: MetricsSettings = DEFAULTS
     requirements: Path | None = None
 

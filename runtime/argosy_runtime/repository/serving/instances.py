@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import ANYWHERE, EngineState, HostPolicy, InstanceSpec, Isolation, ServerCall
+from argosy_runtime.errors import unavailable
 from argosy_runtime.execution.calls.server import ServerCalls, Value
+from argosy_runtime.execution.devices import used_fraction
 from argosy_runtime.execution.instance import Instance
 from argosy_runtime.execution.instance_group import InstanceGroup, NewInstance, OnDeath, Slot
 from argosy_runtime.execution.process.instance import ProcessInstance
@@ -46,7 +49,7 @@ class InstanceFactory:
 
     `engines` has the states of their engines. `environment`: folder of the backend's engine environment, if a flag
     names one. `host_policies` by name. `requirements`: folder of environments with models' requirements, if a flag
-    allows them.
+    allows them. `gpu_limits`: the part of a GPU's memory that may be in use before another model is loaded there.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class InstanceFactory:
         environment: Path | None,
         host_policies: Mapping[str, HostPolicy],
         requirements: Path | None = None,
+        gpu_limits: Mapping[int, float] = MappingProxyType({}),
     ) -> None:
         self._folder = folder
         self._version = version
@@ -70,10 +74,21 @@ class InstanceFactory:
         self._environment = environment
         self._host_policies = host_policies
         self._requirements = requirements
+        self._gpu_limits = gpu_limits
 
     def placements(self, config: ModelConfig) -> list[InstancePlacement]:
         """Return the instances of a complete configuration."""
         return [placement for placement in instances(config, tuple(self._gpus)) if not placement.passive]
+
+    def require_gpu_memory(self, config: ModelConfig) -> None:
+        """Raise ServingError (UNAVAILABLE) where more of a GPU's memory is in use than `gpu_limits` allow. Blocks."""
+        gpus = {placement.device_id for placement in self.placements(config) if placement.kind == "KIND_GPU"}
+        for gpu in sorted(gpus & self._gpu_limits.keys()):
+            if used_fraction(gpu) > self._gpu_limits[gpu]:
+                raise unavailable(
+                    f"can not create model '{config.name}': memory limit set for GPU {gpu} has exceeded, model loading "
+                    "is rejected."
+                )
 
     def maker(self, config: ModelConfig, placement: InstancePlacement) -> NewInstance:
         """Return the function that creates a placement's instance, again after each loss."""

@@ -67,6 +67,7 @@ class ServedModel:
             options.environment(self.config.backend),
             options.host_policies,
             options.requirements,
+            options.gpu_limits,
         )
         self._admission = Admission(self.config)
         self._output_shapes = OutputShapes(self.config)
@@ -156,6 +157,7 @@ class ServedModel:
         begun = monotonic()
         try:
             self._limit()
+            await asyncio.to_thread(self._maker.require_gpu_memory, self.config)
             warm_up = await asyncio.to_thread(self._warm_up)
             self._initial_states.update(await asyncio.to_thread(self._read_initial_states))
             strategy = await asyncio.to_thread(self._strategy)
