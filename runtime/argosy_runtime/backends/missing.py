@@ -11,8 +11,6 @@ NEAREST_WAYS: Final[Mapping[str, str]] = MappingProxyType(
         "openvino": "serve the ONNX model that it was converted from with backend 'onnxruntime', whose accelerator "
         "'openvino' (optimization.execution_accelerators.cpu_execution_accelerator) runs it by OpenVINO",
         "dali": "run the pipeline in a model of backend 'python', whose environment has nvidia-dali",
-        "fil": "convert the trees to ONNX (onnxmltools for XGBoost and LightGBM, skl2onnx for scikit-learn) and serve "
-        "them with backend 'onnxruntime', or load them in a model of backend 'python'",
         "identity": "serve a model of backend 'python' that returns its inputs",
         "repeat": "serve a decoupled model of backend 'python'",
         "square": "serve a decoupled model of backend 'python'",

@@ -7,6 +7,8 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInstanceGroup
 
 # Backends that use the cores better with two instances than with one.
 _TWO_ON_CPU = frozenset({"onnxruntime", "tensorflow"})
+# Backends that compute on CPUs alone.
+_ON_CPU = frozenset({"fil"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ def fill_instance_groups(config: ModelConfig, gpus: Sequence[int] | None) -> Non
 
 def _resolve(group: ModelInstanceGroup, backend: str, gpus: Sequence[int]) -> None:
     if group.kind == ModelInstanceGroup.KIND_AUTO:
-        on_gpu = bool(gpus) and all(gpu in gpus for gpu in group.gpus)
+        on_gpu = bool(gpus) and backend not in _ON_CPU and all(gpu in gpus for gpu in group.gpus)
         group.kind = ModelInstanceGroup.KIND_GPU if on_gpu else ModelInstanceGroup.KIND_CPU
     if group.count < 1:
         two = group.kind == ModelInstanceGroup.KIND_CPU and backend in _TWO_ON_CPU

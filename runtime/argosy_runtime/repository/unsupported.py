@@ -18,7 +18,24 @@ _REFUSED: dict[str, _Set] = {
     ),
 }
 _JOINS_BATCHES = ("onnxruntime", "pytorch", "libtorch", "tensorrt")
+_OF_FIL_ON_GPUS = (
+    "algo",
+    "blocks_per_sm",
+    "chunk_size",
+    "layout",
+    "storage_type",
+    "threads_per_tree",
+    "transfer_threshold",
+    "use_experimental_optimizations",
+)
+
+
+def _is_set_for_fil(name: str) -> _Set:
+    return lambda config: config.backend == "fil" and name in config.parameters
+
+
 _WITHOUT_EFFECT: dict[str, _Set] = {
+    **{f"parameters.{name}": _is_set_for_fil(name) for name in _OF_FIL_ON_GPUS},
     "batch_input": lambda config: bool(config.batch_input) and config.backend not in _JOINS_BATCHES,
     "batch_output": lambda config: bool(config.batch_output) and config.backend not in _JOINS_BATCHES,
     "model_metrics of families without buckets of their own": lambda config: any(

@@ -19,17 +19,22 @@ def test_an_unknown_backend_is_refused_in_tritons_words() -> None:
     )
 
 
-def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "argosy_runtime.backends.onnxruntime", raising=False)
-    monkeypatch.delitem(sys.modules, "argosy_runtime.backends.onnxruntime.session", raising=False)
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+@pytest.mark.parametrize(
+    ("backend", "module", "package"), [("onnxruntime", "session", "onnxruntime"), ("fil", "forest", "treelite")]
+)
+def test_a_missing_package_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, backend: str, module: str, package: str
+) -> None:
+    monkeypatch.delitem(sys.modules, f"argosy_runtime.backends.{backend}", raising=False)
+    monkeypatch.delitem(sys.modules, f"argosy_runtime.backends.{backend}.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ServingError) as raised:
-        backends.resolve("onnxruntime")
+        backends.resolve(backend)
     assert raised.value.kind is ErrorKind.UNAVAILABLE
-    assert "pip install 'argosy[onnxruntime]'" in raised.value.message
+    assert f"'{package}', which is not installed: pip install 'argosy[{backend}]'" in raised.value.message
 
 
-@pytest.mark.parametrize("name", ["python", "onnxruntime", "pytorch", "transformers", "libtorch"])
+@pytest.mark.parametrize("name", ["python", "fil", "onnxruntime", "pytorch", "transformers", "libtorch"])
 def test_every_backend_keeps_the_contract(name: str) -> None:
     backend = backends.resolve(name)
     assert callable(backend.complete_config)
@@ -60,6 +65,6 @@ def test_asking_where_a_backend_runs_imports_no_framework():
     code = (
         "import sys; from argosy_runtime.backends import default_isolation, names\n"
         "[default_isolation(name) for name in names()]\n"
-        "sys.exit(bool({'torch', 'transformers', 'onnxruntime'} & set(sys.modules)))"
+        "sys.exit(bool({'torch', 'transformers', 'onnxruntime', 'treelite'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -15,7 +15,6 @@ TRITONS = "unable to find backend library for backend '{}', try specifying runti
         ("tensorflow", "python -m tf2onnx.convert --saved-model"),
         ("openvino", "accelerator 'openvino'"),
         ("dali", "nvidia-dali"),
-        ("fil", "onnxmltools"),
         ("nope", ""),
     ],
 )

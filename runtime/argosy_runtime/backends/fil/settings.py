@@ -1,0 +1,82 @@
+"""The parameters of a model of trees."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.backends.parameters import Parameters
+from argosy_runtime.errors import internal, invalid, unsupported
+
+FILE_NAMES: Final[Mapping[str, str]] = {
+    "xgboost": "xgboost.model",
+    "xgboost_json": "xgboost.json",
+    "xgboost_ubj": "xgboost.ubj",
+    "lightgbm": "model.txt",
+    "treelite_checkpoint": "checkpoint.tl",
+}
+"""The name of a model's file by `model_type`, where the configuration has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a model's parameters say: its format, what it answers, and its threads (0 or less: as many as there are)."""
+
+    model_type: str
+    is_classifier: bool
+    predict_proba: bool
+    threshold: float
+    allow_unknown_field: bool
+    threads: int
+
+    @classmethod
+    def read(cls, config: ModelConfig) -> "Settings":
+        """Return the settings of a configuration. Raises ServingError that names the parameter."""
+        parameters = Parameters(config)
+        model_type = parameters.text("model_type", "xgboost")
+        if model_type not in FILE_NAMES:
+            raise unsupported(
+                f"{model_type} not recognized as a valid serialization format. Set the parameter 'model_type' of model "
+                f"'{config.name}' to one of {', '.join(FILE_NAMES)}"
+            )
+        return cls(
+            model_type,
+            _is_classifier(parameters, config.name),
+            _flag(parameters, "predict_proba"),
+            parameters.number("threshold", 0.5),
+            _flag(parameters, "xgboost_allow_unknown_field"),
+            parameters.integer("cpu_nthread", -1),
+        )
+
+    @property
+    def answers_classes(self) -> bool:
+        """Whether a row is answered with the number of its class."""
+        return self.is_classifier and not self.predict_proba
+
+    def widths(self, classes: int) -> tuple[int, ...]:
+        """Return how many values a row may be answered with, for a model that has `classes` values for a row.
+
+        A model of two classes has the second one's probability; the configuration may ask for both.
+        """
+        if self.answers_classes:
+            return (1,)
+        return (1, 2) if self.is_classifier and classes == 1 else (classes,)
+
+
+def _is_classifier(parameters: Parameters, model: str) -> bool:
+    """Return `is_classifier`, or `output_class`, its name before 25.09, which decides where both are set."""
+    for name in ("output_class", "is_classifier"):
+        if parameters.text(name):
+            return _flag(parameters, name)
+    raise invalid(
+        f"Required parameter is_classifier not found in config of model '{model}': set it to true for a model that "
+        "tells classes, or to false for one that tells values"
+    )
+
+
+def _flag(parameters: Parameters, name: str) -> bool:
+    value = parameters.text(name, "false")
+    if value not in ("true", "false"):
+        raise internal(f"Expected 'true' or 'false' for parameter '{name}', got: '{value}'")
+    return value == "true"
