@@ -13,7 +13,7 @@ from argosy_runtime.errors import internal, unavailable, unsupported
 
 from .settings import FILE_NAMES, Settings
 
-_PLACE: Final = re.compile(r"^\[[\d:]+\] \S+: (Check failed: )?")
+_PREFIX: Final = re.compile(r"^\[[\d:]+\] \S+: (Check failed: )?")
 _LONGEST_REASON: Final = 500
 
 
@@ -61,11 +61,11 @@ def open_forest(settings: Settings, version_dir: Path, config: ModelConfig) -> F
 
 def _explained(error: Exception) -> str:
     """Return Treelite's words on one line, without the time and the place in its source that they begin with."""
-    return " ".join(_PLACE.sub("", str(error)).split())[:_LONGEST_REASON]
+    return " ".join(_PREFIX.sub("", str(error)).split())[:_LONGEST_REASON]
 
 
 def _model_file(settings: Settings, version_dir: Path, config: ModelConfig) -> Path:
-    path = version_dir / config.default_model_filename
+    path: Path = version_dir / config.default_model_filename
     if path.is_dir():
         path = path / FILE_NAMES[settings.model_type]
     if not path.is_file():

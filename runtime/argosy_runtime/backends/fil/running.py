@@ -58,7 +58,9 @@ class ForestFramework:
     def _answers(self, scores: Array) -> Array:
         """Return what the settings ask for of the model's own values, [rows, classes]."""
         if self._settings.answers_classes:
-            return scores.argmax(axis=1) if self._forest.classes > 1 else scores > self._settings.threshold
+            return (
+                np.argmax(scores, axis=1) if self._forest.classes > 1 else np.greater(scores, self._settings.threshold)
+            )
         if self._columns == (2,) and self._forest.classes == 1:
             return np.concatenate([1 - scores, scores], axis=1)
         return scores

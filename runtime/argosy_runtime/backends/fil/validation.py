@@ -59,8 +59,8 @@ def _check_one(config: ModelConfig, tensors: Sequence[ModelInput | ModelOutput],
         names = ", ".join(f"'{tensor.name}'" for tensor in tensors) or "none"
         raise invalid(f"model '{config.name}' has {side}s {names}, and a model of trees has one {side} '{name}'")
     if tensors[0].data_type != config_type(_FP32):
-        found = datatypes.config_name(tensors[0].data_type)
-        raise invalid(f"model '{config.name}', {side} '{name}': data_type is {found}, expected TYPE_FP32")
+        configured = datatypes.config_name(tensors[0].data_type)
+        raise invalid(f"model '{config.name}', {side} '{name}': data_type is {configured}, expected TYPE_FP32")
 
 
 def _check_input(config: ModelConfig, entry: ModelInput, features: int) -> None:

@@ -100,16 +100,16 @@ def test_a_field_that_treelite_does_not_know_is_skipped_where_the_model_says_so(
             {"model_type": "onnx"},
             ErrorKind.UNSUPPORTED,
             (
-                "onnx not recognized as a valid serialization format. Set the parameter 'model_type' of model 'm' to one "
-                "of xgboost, xgboost_json, xgboost_ubj, lightgbm, treelite_checkpoint"
+                "onnx not recognized as a valid serialization format. Set the parameter 'model_type' of model 'm' to "
+                "one of xgboost, xgboost_json, xgboost_ubj, lightgbm, treelite_checkpoint"
             ),
         ),
         (
             {"is_classifier": ""},
             ErrorKind.INVALID_ARG,
             (
-                "Required parameter is_classifier not found in config of model 'm': set it to true for a model that tells "
-                "classes, or to false for one that tells values"
+                "Required parameter is_classifier not found in config of model 'm': set it to true for a model that "
+                "tells classes, or to false for one that tells values"
             ),
         ),
         (
@@ -180,8 +180,8 @@ BATCHED = "(its dims after the dimension of the batch, as max_batch_size > 0)"
             "output [",
             'output [ { name: "treeshap_output" data_type: TYPE_FP32 dims: [ 6 ] },',
             (
-                "model 'm': output 'treeshap_output' is not supported by this server; leave it out, and compute Shapley "
-                "values where the model was trained, or in a model of backend 'python'"
+                "model 'm': output 'treeshap_output' is not supported by this server; leave it out, and compute "
+                "Shapley values where the model was trained, or in a model of backend 'python'"
             ),
         ),
     ],
@@ -246,7 +246,7 @@ def test_a_folder_may_hold_the_file(model_folder: Any, host: Any) -> None:
     backend.load(folder.spec(), host).close()
 
 
-def test_parameters_of_gpus_are_said_to_have_no_effect(model_folder: Any) -> None:
+def test_parameters_of_gpus_are_reported_as_without_effect(model_folder: Any) -> None:
     config = model_folder(CONFIG % 1 + parameters(storage_type="SPARSE", use_experimental_optimizations="true")).config
     assert without_effect(config) == (
         "parameters.storage_type, parameters.use_experimental_optimizations have no effect on this server"

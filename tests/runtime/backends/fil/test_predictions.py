@@ -40,62 +40,62 @@ FORMATS = [("xgboost_json", "xgboost.json"), ("xgboost_ubj", "xgboost.ubj")]
 @pytest.mark.parametrize("objective", ["reg:squarederror", "count:poisson", "binary:logistic"])
 def test_values_of_xgboost(answers: Any, model_type: str, file: str, objective: str) -> None:
     trained = xgb(objective, 1 if objective == "reg:squarederror" else 2)
-    found = answers(trained, file, 1, model_type=model_type, is_classifier="false")
-    np.testing.assert_allclose(found, trained.values[:ANSWERED], rtol=1e-5, atol=1e-6)
+    answered = answers(trained, file, 1, model_type=model_type, is_classifier="false")
+    np.testing.assert_allclose(answered, trained.values[:ANSWERED], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(("model_type", "file"), FORMATS)
 def test_probabilities_of_xgboost(answers: Any, model_type: str, file: str) -> None:
     trained = xgb("multi:softprob", 3)
-    found = answers(trained, file, 3, model_type=model_type, is_classifier="true", predict_proba="true")
-    np.testing.assert_allclose(found, trained.values[:ANSWERED], rtol=1e-5)
+    answered = answers(trained, file, 3, model_type=model_type, is_classifier="true", predict_proba="true")
+    np.testing.assert_allclose(answered, trained.values[:ANSWERED], rtol=1e-5)
 
 
 def test_classes_of_xgboost(answers: Any) -> None:
     trained = xgb("multi:softmax", 3)
-    found = answers(trained, "xgboost.json", 1, model_type="xgboost_json", output_class="true", threshold="0.5")
-    np.testing.assert_array_equal(found, trained.values[:ANSWERED])
-    assert set(found) == {0, 1, 2}
+    answered = answers(trained, "xgboost.json", 1, model_type="xgboost_json", output_class="true", threshold="0.5")
+    np.testing.assert_array_equal(answered, trained.values[:ANSWERED])
+    assert set(answered) == {0, 1, 2}
 
 
 @pytest.mark.parametrize("dims", [1, 2, -1])
 def test_probabilities_of_two_classes_are_one_or_two(answers: Any, dims: int) -> None:
     trained = lgb("binary", 2)
-    found = answers(trained, "model.txt", dims, model_type="lightgbm", is_classifier="true", predict_proba="true")
+    answered = answers(trained, "model.txt", dims, model_type="lightgbm", is_classifier="true", predict_proba="true")
     second = trained.values[:ANSWERED]
     expected = np.stack([1 - second, second], axis=1) if dims == 2 else second
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    assert answered.shape == expected.shape
+    np.testing.assert_allclose(answered, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("threshold", [None, "0.4", "0.6"])
 def test_a_threshold_decides_between_two_classes(answers: Any, threshold: str | None) -> None:
     trained = lgb("binary", 2)
     more = {} if threshold is None else {"threshold": threshold}
-    found = answers(trained, "model.txt", 1, model_type="lightgbm", is_classifier="true", **more)
-    np.testing.assert_array_equal(found, trained.values[:ANSWERED] > float(threshold or 0.5))
-    assert 0 < found.sum() < ANSWERED
+    answered = answers(trained, "model.txt", 1, model_type="lightgbm", is_classifier="true", **more)
+    np.testing.assert_array_equal(answered, trained.values[:ANSWERED] > float(threshold or 0.5))
+    assert 0 < answered.sum() < ANSWERED
 
 
 @pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
 def test_probabilities_of_lightgbm(answers: Any, objective: str) -> None:
     trained = lgb(objective, 3)
-    found = answers(trained, "model.txt", 3, model_type="lightgbm", is_classifier="true", predict_proba="true")
-    np.testing.assert_allclose(found, trained.values[:ANSWERED], rtol=1e-5, atol=1e-6)
+    answered = answers(trained, "model.txt", 3, model_type="lightgbm", is_classifier="true", predict_proba="true")
+    np.testing.assert_allclose(answered, trained.values[:ANSWERED], rtol=1e-5, atol=1e-6)
 
 
 def test_values_of_lightgbm(answers: Any) -> None:
     trained = lgb("regression", 1)
-    found = answers(trained, "model.txt", 1, model_type="lightgbm", is_classifier="false")
-    np.testing.assert_allclose(found, trained.values[:ANSWERED], rtol=1e-5, atol=1e-6)
+    answered = answers(trained, "model.txt", 1, model_type="lightgbm", is_classifier="false")
+    np.testing.assert_allclose(answered, trained.values[:ANSWERED], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "0"])
 def test_a_forest_of_scikit_learn(answers: Any, threads: str) -> None:
     trained = forest()
     settings = {"model_type": "treelite_checkpoint", "is_classifier": "true", "cpu_nthread": threads}
-    found = answers(trained, "checkpoint.tl", 3, np.nan_to_num(ROWS), predict_proba="true", **settings)
-    np.testing.assert_allclose(found, trained.values[:ANSWERED], rtol=1e-5, atol=1e-6)
+    answered = answers(trained, "checkpoint.tl", 3, np.nan_to_num(ROWS), predict_proba="true", **settings)
+    np.testing.assert_allclose(answered, trained.values[:ANSWERED], rtol=1e-5, atol=1e-6)
 
 
 def test_rows_of_another_length_are_refused(model_folder: Any, host: Any, responder: Any) -> None:

@@ -65,5 +65,5 @@ def test_the_index_names_parameters_without_effect(server: Any) -> None:
 def _answer(module: Any, client: Any, model: str, name: str, output: str) -> np.ndarray:
     tensor = module.InferInput(name, [30, 5], "FP32")
     tensor.set_data_from_numpy(ROWS[:30])
-    found: np.ndarray = client.infer(model, [tensor]).as_numpy(output)
-    return found
+    answered: np.ndarray = client.infer(model, [tensor]).as_numpy(output)
+    return answered
