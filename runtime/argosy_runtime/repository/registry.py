@@ -18,7 +18,7 @@ from . import ensembles
 from .adapters.listed import ListedAdapters
 from .folders import layout
 from .folders.layout import ModelFolder
-from .folders.overrides import OverrideStore
+from .folders.overrides import OverridePathError, OverrideStore
 from .folders.repositories import Repositories
 from .loading import Loader, NewVersion, Slots
 from .namespaces import NamedModels
@@ -252,6 +252,7 @@ class Registry:
         return failures
 
     async def _load(self, name: str, override: str | None, files: Mapping[str, bytes], purpose: _Purpose) -> None:
+        layout.refuse_traversal(name)
         if not layout.is_model_name(name):
             raise _unknown(name)
         number = next_number()
@@ -263,8 +264,8 @@ class Registry:
             return
         try:
             path = await self._overrides.write(name, override, files)
-        except OSError as error:
-            raise internal(f"failed to load '{name}', cannot keep its files: {error}") from error
+        except (OSError, OverridePathError) as error:
+            raise internal(f"{_unknown(name).message}: {getattr(error, 'strerror', error)}") from error
         try:
             folder = await asyncio.to_thread(layout.read_folder, path)
             await self._load_with_steps(number, folder, override, purpose)

@@ -1,6 +1,12 @@
-import pytest
+from pathlib import Path
 
+import pytest
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.errors import ErrorKind, ServingError
+from argosy_runtime.repository.folders.layout import read_folder
 from argosy_runtime.repository.preparing import label_lines
+from argosy_runtime.repository.preparing.labels import read_labels
 
 
 @pytest.mark.parametrize(
@@ -16,3 +22,14 @@ from argosy_runtime.repository.preparing import label_lines
 )
 def test_labels_end_at_newlines_alone(text: str, labels: list[str]) -> None:
     assert label_lines(text) == labels
+
+
+@pytest.mark.parametrize("name", ["../m_labels/l.txt", "../../etc/passwd", "1/../../other.txt"])
+def test_a_label_file_outside_of_the_model(tmp_path: Path, name: str) -> None:
+    (tmp_path / "m" / "1").mkdir(parents=True)
+    config = ModelConfig(name="m")
+    config.output.add(name="Y", label_filename=name)
+    text = f"label file path '{tmp_path}/m/{name}' for output 'Y' in model 'm' is outside model directory"
+    with pytest.raises(ServingError) as caught:
+        read_labels(read_folder(tmp_path / "m"), 1, config)
+    assert (caught.value.kind, caught.value.message) == (ErrorKind.UNSUPPORTED, text)

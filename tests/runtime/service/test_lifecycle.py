@@ -101,9 +101,16 @@ async def test_load_with_a_config_and_files_of_its_own(repository, serve):
     source = (folder / "1/model.py").read_bytes().replace(b"y = x + 1", b"y = x + 5")
     await plane.load("m", config, {"file:1/model.py": source})
     assert await value(plane, "m", 1) == 6
-    for bad in ("file:../x", "file:/etc/x", "1/model.py"):
-        with pytest.raises(ServingError, match="must be named"):
+    for bad in ("file:../x", "file:1/../../m2/x", "file:/../x", "file:", "1/model.py"):
+        with pytest.raises(
+            ServingError, match=r"failed to poll.*: Invalid file parameter '.*must stay within"
+        ) as caught:
             await plane.load("m", config, {bad: b""})
+        assert caught.value.kind is ErrorKind.INTERNAL
+    with pytest.raises(ServingError, match="failed to poll from model repository: File name too long"):
+        await plane.load("m", config, {f"file:1/{'A' * 256}": b""})
+    await plane.load("m", config, {"file:1/./a/../model.py": source})
+    assert await value(plane, "m", 1) == 6
     with pytest.raises(ServingError, match="needs the parameter 'config'"):
         await plane.load("m", None, {"file:1/model.py": source})
 
@@ -289,8 +296,13 @@ async def test_a_name_that_is_no_folder_of_the_repository_is_unknown(repository,
     before = await states(plane)
     with pytest.raises(ServingError) as caught:
         await plane.load(name, "{}" if files else None, files)
-    assert caught.value.kind is ErrorKind.INTERNAL
-    assert caught.value.message == f"failed to load '{name}', failed to poll from model repository"
+    refusals = {
+        "": "Model name cannot be empty. Please enter a valid name to deploy.",
+        **{one: f"failed to load '{one}', failed to poll from model repository" for one in (".", "m\0")},
+    }
+    traversal = f"invalid model name '{name}', model name must not contain path traversal characters"
+    assert caught.value.message == refusals.get(name, traversal)
+    assert caught.value.kind is (ErrorKind.INTERNAL if name in (".", "m\0") else ErrorKind.INVALID_ARG)
     assert await states(plane) == before
 
 

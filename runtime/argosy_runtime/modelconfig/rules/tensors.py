@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from tritonclient.grpc import model_config_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput, ModelWarmup
 
+from argosy_runtime.modelconfig.datatypes import element_size, v2_name
 from argosy_runtime.modelconfig.errors import Violation
 from argosy_runtime.modelconfig.shapes import INT64_MAX, WILDCARD, element_count, segment_counts, shape_text
 
@@ -36,7 +37,7 @@ def _check_tensor(config: ModelConfig, kind: str, spec: ModelInput) -> Iterator[
     if not spec.dims:
         yield ".dims", f"{begin}must specify 'dims'"
     for where, message in _check_shapes(spec, config.max_batch_size):
-        yield where, message if message.startswith("element count") else begin + message
+        yield where, message if message.startswith(("element count", "byte size")) else begin + message
     if kind == "input" and spec.format in _IMAGE_FORMATS and len(spec.dims) != 3:
         yield ".format", "model input NHWC/NCHW require 3 dims"
     yield from _check_platform(config.platform, kind, spec)
@@ -84,6 +85,10 @@ def _check_counts(spec: ModelInput) -> Iterator[tuple[str, str]]:
     too_large = [(where, label) for where, label, dims in sides if element_count(dims) > INT64_MAX]
     for where, label in too_large:
         yield where, f"element count for tensor '{spec.name} {label}' exceeds maximum size of {INT64_MAX}"
+    size = (element_size(v2_name(spec.data_type)) if spec.data_type else None) or 1
+    for where, label, dims in sides:
+        if element_count(dims) <= INT64_MAX < element_count(dims) * size:
+            yield where, f"byte size for tensor '{spec.name} {label}' exceeds maximum size of {INT64_MAX}"
     if spec.HasField("reshape") and not too_large:
         message = _reshape_mismatch(list(spec.dims), list(spec.reshape.shape))
         if message:

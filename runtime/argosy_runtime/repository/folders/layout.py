@@ -125,6 +125,14 @@ def is_model_name(name: str) -> bool:
     return name not in {"", ".", ".."} and "/" not in name and "\0" not in name
 
 
+def refuse_traversal(name: str) -> None:
+    """Raise ServingError (INVALID_ARG), in Triton's words, for a name to load that is empty, or a path."""
+    if not name.strip():
+        raise invalid("Model name cannot be empty. Please enter a valid name to deploy.")
+    if name.strip() == ".." or "/" in name:
+        raise invalid(f"invalid model name '{name}', model name must not contain path traversal characters")
+
+
 def read_folder(path: Path, config_name: str = "") -> ModelFolder:
     """Return one model folder. An error of reading becomes its `problem`."""
     try:

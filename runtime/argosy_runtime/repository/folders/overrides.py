@@ -6,10 +6,15 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from posixpath import normpath
 
-from argosy_runtime.errors import ServingError, invalid
+from argosy_runtime.errors import invalid
 
 _PREFIX = "file:"
+
+
+class OverridePathError(Exception):
+    """A parameter of a load request that names no file inside the model's folder."""
 
 
 class OverrideStore:
@@ -24,7 +29,7 @@ class OverrideStore:
         """Write the files of a load request to a new folder of the model. Return the folder, held by the caller.
 
         `files` maps "file:<version>/<name>" to content. `name` is one that `layout.is_model_name` accepts.
-        Raises ServingError, or OSError of the disk, and then leaves nothing behind.
+        Raises ServingError, OverridePathError, or OSError of the disk, and then leaves nothing behind.
         """
         if override is None:
             raise invalid(
@@ -81,11 +86,10 @@ def _remove(folder: Path) -> None:
 
 
 def _relative(key: str) -> PurePosixPath:
-    path = PurePosixPath(key.removeprefix(_PREFIX))
-    if not key.startswith(_PREFIX) or path.is_absolute() or not path.parts or ".." in path.parts:
-        raise _bad_path(key)
+    """Return the normal form of a file's path below the model's folder. Raises OverridePathError."""
+    path = PurePosixPath(normpath(key.removeprefix(_PREFIX).lstrip("/")))
+    if not key.startswith(_PREFIX) or path.parts in ((), ("..",)) or path.parts[0] == "..":
+        raise OverridePathError(
+            f"Invalid file parameter '{key}' with normalized path '{path}' must stay within model directory."
+        )
     return path
-
-
-def _bad_path(key: str) -> ServingError:
-    return invalid(f"override file '{key}' must be named 'file:<version>/<file>' and stay inside the model's folder")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.errors import invalid
-from argosy_runtime.repository.folders.layout import ModelFolder, inside
+from argosy_runtime.errors import invalid, unsupported
+from argosy_runtime.repository.folders.layout import ModelFolder
 
 
 def read_labels(folder: ModelFolder, version: int, config: ModelConfig) -> dict[str, list[str]]:
@@ -13,7 +13,12 @@ def read_labels(folder: ModelFolder, version: int, config: ModelConfig) -> dict[
     labels: dict[str, list[str]] = {}
     for output in config.output:
         if output.label_filename:
-            path = inside(folder.data_folder(version, output.label_filename), output.label_filename)
+            path = folder.data_folder(version, output.label_filename) / output.label_filename
+            if not path.resolve().is_relative_to(folder.path.resolve()):
+                raise unsupported(
+                    f"label file path '{path}' for output '{output.name}' in model '{folder.name}' is outside model "
+                    "directory"
+                )
             labels[output.name] = _read_lines(path, output.name)
     return labels
 

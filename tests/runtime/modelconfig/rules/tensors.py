@@ -66,6 +66,11 @@ TENSORS = {
         "input[1].dims",
         "element count for tensor 'X dims' exceeds maximum size of 9223372036854775807 for m",
     ),
+    "too many bytes": (
+        'input { name: "X" data_type: TYPE_FP32 dims: [ 4611686018427387904 ] }',
+        "input[1].dims",
+        "byte size for tensor 'X dims' exceeds maximum size of 9223372036854775807 for m",
+    ),
     "duplicate input": (
         'input { name: "A" data_type: TYPE_FP32 dims: 1 }',
         "input[1].name",
