@@ -75,6 +75,8 @@ def _rows(*rows: int) -> tuple[Sent, ...]:
     return tuple(Sent(count) for count in rows)
 
 
+# Over for all but the last of the requests when they are batched, since they come one after the other.
+_OVER = "max_queue_delay_microseconds: 1"
 LENGTHS = tuple(Sent(length=length) for length in (1, 2, 2, 1, 1, 3))
 CASES = (
     Batches("all", "", _rows(1, 1, 1, 1, 1, 1), [1, 1, 1, 1, 1, 1]),
@@ -84,6 +86,11 @@ CASES = (
     Batches("preferred_missed", "preferred_batch_size: [ 4 ]", _rows(3, 2, 1, 3, 2, 1), [1, 2, 2, 3, 4, 4]),
     Batches("preferred_one", "preferred_batch_size: [ 1 ]", _rows(1, 2, 1, 3, 1, 1), [1, 2, 3, 4, 5, 6]),
     Batches("larger_than_preferred", "preferred_batch_size: [ 2 ]", _rows(6, 1, 1, 7, 1, 1), [1, 2, 2, 3, 4, 4]),
+    Batches("delay_over", f"preferred_batch_size: [ 4 ] {_OVER}", _rows(1, 1, 1, 1, 1, 1), [1, 1, 1, 1, 1, 1]),
+    Batches("delay_over_twos", f"preferred_batch_size: [ 3 ] {_OVER}", _rows(2, 2, 2, 2, 2, 2), [1, 1, 1, 1, 2, 2]),
+    Batches("delay_over_threes", f"preferred_batch_size: [ 4 ] {_OVER}", _rows(3, 3, 3, 3, 1, 1), [1, 1, 2, 2, 2, 2]),
+    Batches("delay_over_mixed", f"preferred_batch_size: [ 2 ] {_OVER}", _rows(3, 1, 2, 3, 1, 4), [1, 1, 1, 2, 2, 2]),
+    Batches("delay_over_none", _OVER, _rows(3, 3, 3, 3, 1, 1), [1, 1, 2, 2, 2, 2]),
     Batches("lengths", "", LENGTHS, [1, 2, 2, 3, 3, 4]),
     Batches("lengths_preferred", "preferred_batch_size: [ 2 ]", LENGTHS, [1, 2, 2, 3, 3, 4]),
     Batches("ragged", "", LENGTHS, [1, 1, 1, 1, 1, 1], ragged=True),

@@ -335,7 +335,7 @@ def next_event(waiting: list[QueuedRequest], wake_at: int | None) -> int:
     return min(times, default=0)
 
 
-def test_several_together_are_no_more_than_the_largest_preferred_size():
+def test_before_the_delay_is_over_several_are_no_more_than_the_largest_preferred_size():
     scheduler = batcher(instances=2, preferred=frozenset({4}), delay_ns=100)
     three, other = queued(size=3), queued(size=3)
     submit(scheduler, three, other)
@@ -343,6 +343,20 @@ def test_several_together_are_no_more_than_the_largest_preferred_size():
     assert ran(step) == [[three]], "the other waits for one that fits it"
     assert step.wake_at == 100
     assert ran(scheduler.advance(100)) == [[other]]
+
+
+def test_after_the_delay_several_are_no_more_than_the_largest_batch():
+    scheduler = batcher(instances=2, preferred=frozenset({4}), delay_ns=100)
+    waiting = [queued(size=3), queued(size=3), queued(size=2), queued()]
+    submit(scheduler, *waiting)
+    assert ran(scheduler.advance(100)) == [waiting[:3], waiting[3:]]
+
+
+def test_without_a_delay_several_are_no_more_than_the_largest_preferred_size():
+    scheduler = batcher(instances=2, preferred=frozenset({4}))
+    three, other = queued(size=3), queued(size=3)
+    submit(scheduler, three, other)
+    assert ran(scheduler.advance(1000)) == [[three], [other]]
 
 
 def test_one_that_is_larger_than_what_is_put_together_goes_alone():
@@ -422,20 +436,25 @@ def simple_batches(waiting: list[QueuedRequest], preferred: set[int], delay: int
     while waiting:
         most = max(preferred)
         starts = [waiting[:count] for count in range(1, len(waiting) + 1)]
-        allowed = [
-            start
-            for start in starts
-            if len({one.key for one in start}) == 1 and (len(start) == 1 or sum(one.size for one in start) <= most)
-        ]
+        limit = 8 if delay else most
+        allowed = [start for start in starts if len({one.key for one in start}) == 1 and fits(start, limit)]
         longest = allowed[-1]
         overdue = delay and any(one.arrived + delay <= now for one in longest)
         favoured = [start for start in allowed if sum(one.size for one in start) in preferred]
+        within = [start for start in allowed if fits(start, most)]
         closed = longest != waiting or sum(one.size for one in longest) >= most
         if favoured and not overdue:
             batch = favoured[-1]
+        elif len(within) < len(allowed) and not overdue:
+            batch = within[-1]
         elif closed or overdue or not delay:
             batch = longest
         else:
             return
         yield batch
         waiting = waiting[len(batch) :]
+
+
+def fits(start: list[QueuedRequest], limit: int) -> bool:
+    """Return whether requests can be a batch of `limit` rows; one alone always can."""
+    return len(start) == 1 or sum(one.size for one in start) <= limit

@@ -2,10 +2,11 @@
 
 `delay` is max_queue_delay_microseconds, `preferred` the preferred batch sizes (the maximum where none is given):
 
-1. A batch takes queued requests in queue order while their keys are equal, their sizes fit into the largest preferred
-   size, and the model's own strategy, where it has one, includes them. One request that is larger goes alone.
-2. Where it holds a preferred size it goes at once, with the largest one it holds.
-3. Where it holds none it goes at once, with all it has, if the next queued cannot join it, or if there is no `delay`.
+1. A batch takes queued requests in queue order while their keys are equal, their sizes fit into `max_batch_size`, and
+   the model's own strategy, where it has one, includes them.
+2. Where it holds a preferred size it goes at once, with the largest one it holds; where it holds more than the largest
+   preferred size, and no preferred one, with what fits into that, or with one request that is larger.
+3. Where neither is so it goes at once, with all it has, if the next queued cannot join it, or if there is no `delay`.
    Copies for a shadow, which come last, share batches with copies alone, and no batch of requests goes sooner for them.
 4. Once its oldest queued has waited for `delay` it goes with all it has in any case.
 
@@ -42,7 +43,7 @@ class BatchingRules:
 
     @property
     def target(self) -> int:
-        """Rows of a batch of several requests at which waiting any longer improves nothing."""
+        """Rows of a batch at which waiting any longer improves nothing."""
         return max(self.preferred, default=self.max_batch_size)
 
     @classmethod
@@ -79,6 +80,8 @@ class DynamicBatcher(Scheduler):
     def _shape(self, rules: BatchingRules) -> None:
         self._merge = rules.merge
         self._most = rules.target
+        # Without a delay nothing is read beyond what would go at once.
+        self._limit = rules.max_batch_size if rules.delay_ns else rules.target
         self._delay = rules.delay_ns
         self._preferred = rules.preferred
 
@@ -145,19 +148,22 @@ class DynamicBatcher(Scheduler):
                 break
             elif (
                 queued.key != key
-                or size + queued.size > self._most
+                or size + queued.size > self._limit
                 or (strategy is not None and not strategy.include(queued))
             ):
                 is_full = True
                 break
+            elif not best and size + queued.size > self._most:
+                best = count
             count += 1
             size += queued.size
             oldest = min(oldest, queued.arrived)
             if size in self._preferred:
                 best = count
-            if size >= self._most:
-                return count, 0
+            if size >= self._limit:
+                is_full = True
+                break
         goes_at = oldest + self._delay
         if best and (not self._delay or now < goes_at):
             return best, 0
-        return (count, 0) if is_full or goes_at <= now else (0, goes_at)
+        return (count, 0) if is_full or size >= self._most or goes_at <= now else (0, goes_at)

@@ -40,7 +40,7 @@ class TraceFiles:
             spool = self._collected[setting] = SpooledTemporaryFile(  # noqa: SIM115  # closed when it is saved
                 _IN_MEMORY, "w+", encoding="utf-8"
             )
-        else:
+        elif text and spool.tell():
             spool.write(",")
         spool.write(text)
         if complete:
@@ -87,7 +87,9 @@ class _TraceFile:
         self._failed = False
 
     def append(self, text: str) -> None:
-        """Add entries to the file, which stays a JSON array."""
+        """Add entries to the file, which stays a JSON array. A request that was refused may have none."""
+        if not text:
+            return
         try:
             if self._stream is None:
                 self._stream = Path(self._name).open("wb")  # noqa: SIM115  # closed by `close`

@@ -119,3 +119,17 @@ def test_a_file_that_cannot_be_written_is_reported_once(tmp_path: Path, caplog: 
     assert [record.getMessage() for record in caplog.records] == [
         f"cannot write trace file '{missing}': No such file or directory; its traces are lost"
     ]
+
+
+@pytest.mark.parametrize("frequency", [0, 3])
+def test_a_refused_request_without_entries_leaves_json(tmp_path: Path, frequency: int):
+    options = TraceOptions(TraceLevel.TENSORS, rate=1, log_frequency=frequency, file=str(tmp_path / "trace.json"))
+    setting, traces, files = TraceSetting(options), OpenTraces(), TraceFiles()
+    empty = TraceRecord(TraceLevel.TENSORS, "HTTP", traces, lambda record: None)
+    empty.add()
+    tensor = Tensor("X", "INT64", np.array([1]))
+    for record, complete in ((empty, False), (recorded(traces, TraceLevel.TENSORS, "m", tensor), False), (empty, True)):
+        files.write(record, setting, complete and frequency != 0)
+    files.close()
+    (path,) = tmp_path.iterdir()
+    assert [entry["tensor"]["name"] for entry in json.loads(path.read_text())] == ["X", "X"]
