@@ -130,6 +130,31 @@ def test_a_version_that_a_loaded_model_lacks_is_missing(serve: Start, add_model:
         client.stop_stream()
 
 
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_decoupled_model_is_refused_by_the_endpoint_also_before_it_is_loaded(
+    serve: Start, add_model: AddModel, protocol: str
+) -> None:
+    config = add_model("a") / "config.pbtxt"
+    config.write_text(config.read_text() + "model_transaction_policy { decoupled: true }")
+    server = serve(*FLAGS).wait_until_ready()
+    for expected in ([], ["a"]):
+        assert _models(server) == expected
+        if protocol == "http":
+            status, message = server.infer("a", 1)
+            assert (status, message) == (
+                501,
+                "HTTP end point doesn't support models with decoupled transaction policy",
+            )
+            continue
+        with (
+            grpcclient.InferenceServerClient(f"127.0.0.1:{server.ports['GRPCInference']}") as client,
+            pytest.raises(InferenceServerException) as raised,
+        ):
+            client.infer("a", _inputs(1))
+        assert raised.value.status() == "StatusCode.UNIMPLEMENTED"
+        assert raised.value.message() == "ModelInfer RPC doesn't support models with decoupled transaction policy"
+
+
 def test_models_give_way_by_what_they_use(serve: Start, add_model: AddModel) -> None:
     for name in ("a", "b"):
         add_model(name)

@@ -290,7 +290,7 @@ class DataPlane:
         def enter(request: InferRequest, deliver: Deliver) -> Submission:
             served = self.registry.route(request)
             if single and served.decoupled:
-                raise unsupported("this endpoint doesn't support models with decoupled transaction policy")
+                raise DecoupledModelError
             return served.submit(request, deliver)
 
         def wait(request: InferRequest, deliver: Deliver) -> Submission:

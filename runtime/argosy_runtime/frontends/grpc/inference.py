@@ -128,10 +128,8 @@ class InferCall(UnaryCall):
             decoded.request.received = self._began
         try:
             self._submission = self._inference.submit(decoded, self._deliver, single=True)
-        except DecoupledModelError as decoupled:
-            self.refuse(unsupported(f"{grpc_request.ENDPOINT} {decoupled.message}"))
         except ServingError as error:
-            self.refuse(error)
+            self.refuse(_named(error))
 
     def _deliver(self, response: InferResponse) -> None:
         self._submission = None
@@ -140,7 +138,7 @@ class InferCall(UnaryCall):
 
     def _answer_with(self, response: InferResponse) -> None:
         if response.error is not None:
-            self.refuse(response.error)
+            self.refuse(_named(response.error))
             return
         try:
             self._answer(response)
@@ -159,3 +157,8 @@ class InferCall(UnaryCall):
         self._request = _NO_REQUEST
         if submission is not None:
             submission.cancel()
+
+
+def _named(error: ServingError) -> ServingError:
+    """Return the error with the name of this endpoint, where it is about what the endpoint can do."""
+    return unsupported(f"{grpc_request.ENDPOINT} {error.message}") if isinstance(error, DecoupledModelError) else error

@@ -124,7 +124,7 @@ class InferHandler:
         if context.answered:
             return
         if response.error is not None:
-            context.reply(error_reply(response.error))
+            context.reply(error_reply(_named(response.error)))
             return
         try:
             view = answer_view(self._plane, response, self._model, self._version) if encoding.classes else self._view
@@ -184,13 +184,16 @@ def submit(
             submission = plane.submit(request, deliver, True)
         else:
             submission = shared_memory.submit(plane, request, locations, deliver, True)
-    except DecoupledModelError as decoupled:
-        context.reply(error_reply(unsupported(f"{http_request.ENDPOINT} {decoupled.message}")))
     except ServingError as error:
-        context.reply(error_reply(error))
+        context.reply(error_reply(_named(error)))
     else:
         if not context.answered and context.work is None:
             context.work = submission
+
+
+def _named(error: ServingError) -> ServingError:
+    """Return the error with the name of this endpoint, where it is about what the endpoint can do."""
+    return unsupported(f"{http_request.ENDPOINT} {error.message}") if isinstance(error, DecoupledModelError) else error
 
 
 def _text(head: Head, name: bytes) -> str | None:

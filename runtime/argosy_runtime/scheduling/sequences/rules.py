@@ -97,3 +97,7 @@ class RequestRules:
             "first request of the sequence"
         )
         return invalid(f"{text}: {why}" if why else text)
+
+    def lost(self, identifier: int | str) -> str:
+        """Return why a sequence has ended whose instance has ended."""
+        return f"sequence {identifier} of model '{self._model}' has ended, because the instance that it ran on was lost"

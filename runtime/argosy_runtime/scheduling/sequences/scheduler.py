@@ -271,7 +271,7 @@ class SequenceScheduler(Scheduler):
 
     def _lose(self, sequence: Sequence, slots: SlotsOfInstance) -> None:
         """End a sequence whose instance has ended."""
-        why = f"sequence {sequence.id} has ended, because the model instance that it ran on was lost"
+        why = self._requests.lost(sequence.id)
         error = unavailable(f"{why}; start it again", FailureReason.BACKEND)
         if self._open.get(sequence.id) is sequence:
             self._lost.put(sequence.id, why)

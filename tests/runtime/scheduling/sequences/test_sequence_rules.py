@@ -143,11 +143,11 @@ def test_an_instance_that_ends_ends_its_sequences(strategy: str):
     bench.run()
     error = bench.refused["a2"]
     assert error.kind is ErrorKind.UNAVAILABLE
-    assert error.message == ("sequence 1 has ended, because the model instance that it ran on was lost; start it again")
+    assert error.message == ("sequence 1 of model 'm' has ended, because the instance that it ran on was lost; start it again")
     later = bench.send("a3", 1)
     assert later is not None
     assert later.message == (
-        NOT_BEGUN.format(1) + ": sequence 1 has ended, because the model instance that it ran on was lost"
+        NOT_BEGUN.format(1) + ": sequence 1 of model 'm' has ended, because the instance that it ran on was lost"
     )
     assert bench.send("b2", 2) is None
     assert bench.send("a4", 1, "S") is None
