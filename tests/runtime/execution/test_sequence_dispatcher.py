@@ -93,7 +93,8 @@ async def test_an_instance_that_dies_ends_its_sequences_with_an_error_that_says_
     a2 = bench.ask("a2", 1)
     bench.made[0].die()
     assert a1.error == "m_0 died"
-    assert a2.error == ("sequence 1 of model 'm' has ended, because the instance that it ran on was lost; start it again")
+    lost = "sequence 1 of model 'm' has ended, because the instance that it ran on was lost"
+    assert a2.error == f"{lost}; start it again"
     assert not b1.over
     a3 = bench.ask("a3", 1)
     assert a3.responses[0].error.kind is ErrorKind.INVALID_ARG

@@ -160,9 +160,6 @@ class DynamicBatcher(Scheduler):
             oldest = min(oldest, queued.arrived)
             if size in self._preferred:
                 best = count
-            if size >= self._limit:
-                is_full = True
-                break
         goes_at = oldest + self._delay
         if best and (not self._delay or now < goes_at):
             return best, 0

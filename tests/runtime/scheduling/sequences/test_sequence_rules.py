@@ -143,7 +143,8 @@ def test_an_instance_that_ends_ends_its_sequences(strategy: str):
     bench.run()
     error = bench.refused["a2"]
     assert error.kind is ErrorKind.UNAVAILABLE
-    assert error.message == ("sequence 1 of model 'm' has ended, because the instance that it ran on was lost; start it again")
+    lost = "sequence 1 of model 'm' has ended, because the instance that it ran on was lost"
+    assert error.message == f"{lost}; start it again"
     later = bench.send("a3", 1)
     assert later is not None
     assert later.message == (
