@@ -2,12 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInstanceGroup
 
 BY_COMPUTE_CAPABILITY: Final = frozenset({"onnxruntime", "pytorch", "libtorch", "tensorrt"})
 """The backends that open the files of `cc_model_filenames`. Those of Python code and of full folders do not."""
+
+TREE_FILES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "xgboost": "xgboost.model",
+        "xgboost_json": "xgboost.json",
+        "xgboost_ubj": "xgboost.ubj",
+        "lightgbm": "model.txt",
+        "treelite_checkpoint": "checkpoint.tl",
+    }
+)
+"""The file of a `fil` model by its parameter `model_type`, where the configuration names none."""
 
 
 def for_device(config: ModelConfig, compute_capability: str | None) -> ModelConfig:
@@ -37,7 +49,7 @@ def first_gpu(config: ModelConfig, gpus: Mapping[int, str]) -> int | None:
     return None if config.instance_group or not gpus else min(gpus)
 
 
-__all__ = ["BY_COMPUTE_CAPABILITY", "first_gpu", "for_device"]
+__all__ = ["BY_COMPUTE_CAPABILITY", "TREE_FILES", "first_gpu", "for_device"]
 
 ENSEMBLE = "ensemble"
 

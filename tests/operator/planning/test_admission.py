@@ -150,6 +150,17 @@ def test_a_format_that_the_runtime_cannot_run_is_refused_at_once(made_of: str, r
         assert f"of pool 'p' does not have: use a pool with runtime.name {other}" in words
 
 
+def test_trees_are_on_the_cpu_of_the_bundled_server() -> None:
+    trees = model("m", made_of="lightgbm", more=", footprint: {gpuMemory: 1Gi}")
+    (words,) = check(pool("p"), trees)
+    assert words == (
+        "f.yaml: InferenceModel n/m: spec.footprint.device: the bundled server computes trees on CPUs: use a pool "
+        "with runtime.name triton, or make device CPU"
+    )
+    assert check(pool("p", runtime="{name: triton}"), trees) == []
+    assert check(pool("p"), model("m", made_of="lightgbm")) == []
+
+
 ON_A_GPU = ", footprint: {gpuMemory: 20Gi}"
 ARGUMENT = ", config: {{parameters: {{{name}: {{string_value: '1'}}}}}}"
 

@@ -1,5 +1,6 @@
 """What a rendered config must be, whatever is declared: placed where the plan says, and the same as read again."""
 
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from argosy.render.config.model_config import Devices, config_text, local_device
 from argosy.render.workloads.pods.volumes import REPOSITORY
 from argosy_agent.contract import RenderedModel, VersionSource, in_load_order
 from argosy_runtime.modelconfig import check_structure, normalize
+from argosy_runtime.modelconfig.modelfiles import TREE_FILES
 from argosy_runtime.modelconfig.parameters.chat import ChatTensors, chat_tensors
 
 
@@ -41,6 +43,8 @@ def model(backend: str = "onnx", **spec: Any) -> InferenceModel:
         ("vllm", "argosy", (2,), "KIND_MODEL", [], "2"),
         ("tensorrt_llm", "argosy", (2, 3), "KIND_MODEL", [], "2,3"),
         ("tensorrt_llm", "triton", (2, 3), "KIND_MODEL", [], "2,3"),
+        ("lightgbm", "argosy", (1,), "KIND_CPU", [], None),
+        ("lightgbm", "triton", (1,), "KIND_GPU", [1], None),
         # NVIDIA's backend reads no gpu_device_ids: one GPU by its instance group, or all of its server's
         ("vllm", "triton", (2,), "KIND_GPU", [2], None),
         ("vllm", "triton", (0, 1), "KIND_MODEL", [], None),
@@ -54,6 +58,25 @@ def test_the_instance_group_is_what_the_backend_expects(
     assert (pb.ModelInstanceGroup.Kind.Name(group.kind), list(group.gpus), group.count) == (kind, listed, 2)
     reported = config.parameters["gpu_device_ids"].string_value if "gpu_device_ids" in config.parameters else None
     assert reported == parameter
+
+
+@pytest.mark.parametrize("runtime", RuntimeName)
+@pytest.mark.parametrize("trees", TREE_FILES)
+def test_trees_are_of_the_type_that_their_format_names(trees: str, runtime: RuntimeName) -> None:
+    parameters = {"is_classifier": {"string_value": "true"}}
+    uri = f"s3://models/ranker{PurePosixPath(TREE_FILES[trees]).suffix}"
+    spec = model(trees, maxBatchSize=64, storageUri=uri, config={"parameters": parameters})
+    config = model_config(spec, Devices((), 1, runtime), [1])
+    assert (config.backend, config.max_batch_size, config.default_model_filename) == ("fil", 64, "")
+    assert {name: value.string_value for name, value in config.parameters.items()} == {
+        "model_type": trees,
+        "is_classifier": "true",
+        "threshold": "0.5",
+    }
+    assert declared_sources(spec)[1].filename == TREE_FILES[trees]
+    parameters["threshold"] = {"string_value": "0.3"}
+    spec = model(trees, maxBatchSize=64, config={"parameters": parameters})
+    assert model_config(spec, Devices(), [1]).parameters["threshold"].string_value == "0.3"
 
 
 GROUPS = [

@@ -13,7 +13,7 @@ from argosy.api.model.chat import Chat
 from argosy.api.model.configfields import ConfigFields
 from argosy.api.model.footprint import Device, Footprint, Parallelism, Traffic
 from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter, on_cpu
-from argosy.api.model.modelformat import ModelFormat
+from argosy.api.model.modelformat import TREES, ModelFormat
 from argosy.api.model.rollout.rollout import MemberRollout
 from argosy.api.model.scaling.scale import MaxReplicas, MinReplicas, Priority, Replicas, fewest_of, most_of
 from argosy.api.model.scaling.scaling import ModelScaling
@@ -27,6 +27,8 @@ from argosy.api.values.versions import Version, VersionPolicy
 
 BATCH_FROM_FILES = frozenset({"onnxruntime", "tensorrt", "python"})
 """Backends that complete an absent maxBatchSize from the model's files."""
+ON_CPU_BY_DEFAULT = frozenset({"python", TREES})
+"""Backends whose models need no GPU unless they ask for one."""
 BY_VERSION: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["version"]}
 """The schema's words for a list whose entries are told apart by their versions."""
 MAX_VERSIONS = 64
@@ -207,7 +209,7 @@ class InferenceModelFields(ApiModel):
         if on_cpu(self.instance_groups):
             return Device.CPU
         on_gpu = any(group.kind in (GroupKind.GPU, GroupKind.MODEL) for group in self.instance_groups)
-        if on_gpu or self.gpus or footprint.gpu_memory is not None or self.model_format.name != "python":
+        if on_gpu or self.gpus or footprint.gpu_memory is not None or self.backend not in ON_CPU_BY_DEFAULT:
             return Device.GPU
         return Device.CPU
 

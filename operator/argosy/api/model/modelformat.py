@@ -6,7 +6,10 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 
 from argosy.api.values.base import ApiModel
 from argosy_common.wording import did_you_mean
+from argosy_runtime.modelconfig.modelfiles import TREE_FILES
 
+TREES = "fil"
+"""The backend of boosted trees and forests, each of whose formats is a `model_type` of it."""
 BACKENDS = {
     "onnx": "onnxruntime",
     "pytorch": "pytorch",
@@ -15,6 +18,7 @@ BACKENDS = {
     "tensorrt": "tensorrt",
     "tensorrt_llm": "tensorrtllm",
     "vllm": "vllm",
+    **dict.fromkeys(TREE_FILES, TREES),
 }
 """The backend that runs each model format."""
 
@@ -32,6 +36,8 @@ _OTHERS = {backend: name for name, backend in BACKENDS.items()} | {
     "torch": "pytorch",
     "torchscript": "pytorch",
     "trt": "tensorrt",
+    TREES: "xgboost_json",
+    "treelite": "treelite_checkpoint",
 }
 
 
@@ -55,7 +61,9 @@ class ModelFormat(ApiModel):
     name: Annotated[str, AfterValidator(_check_format), WithJsonSchema({"type": "string", "enum": list(BACKENDS)})] = (
         Field(
             description="The format, which selects the backend: onnx, pytorch, python, huggingface, tensorrt, "
-            "tensorrt_llm, vllm. tensorrt_llm has never run: the backend is tested without a GPU."
+            "tensorrt_llm, vllm; of boosted trees and forests xgboost, xgboost_json, xgboost_ubj, lightgbm, "
+            "treelite_checkpoint, which need is_classifier in config.parameters. tensorrt_llm has never run: the "
+            "backend is tested without a GPU."
         )
     )
     version: str | None = Field(

@@ -10,9 +10,11 @@ from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from argosy.api.inferencemodel import InferenceModel
+from argosy.api.model.modelformat import TREES
 from argosy.planning.demand.footprint import footprint_of
 from argosy.planning.facts import Node, Waiting
 from argosy_agent.contract import VersionSource
+from argosy_runtime.modelconfig.modelfiles import TREE_FILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,16 @@ MODEL_FILES = {
     "python": (".py",),
     "pytorch": (".pt", ".pt2"),
     "tensorrt": (".plan",),
+    "xgboost": (".model", ".bin"),
+    "xgboost_json": (".json",),
+    "xgboost_ubj": (".ubj",),
+    "lightgbm": (".txt", ".model"),
+    "treelite_checkpoint": (".tl",),
 }
-"""The suffixes of the one file that a version may consist of, by backend; it is placed as `model<suffix>`."""
+"""The suffixes of the one file that a version may consist of, by backend, and of trees by format.
+
+It is placed as `model<suffix>`, and a file of trees by the name that its backend looks for.
+"""
 
 
 def declared_sources(
@@ -73,11 +83,12 @@ def declared_sources(
             if version in engines
         }
     name = str(spec.config.get("default_model_filename") or "")
+    kind = spec.model_format.name if spec.backend == TREES else spec.backend
     return {
         version: VersionSource(
             files.storage_uri,
             files.digest or "",
-            file_name(files.storage_uri, spec.backend, name),
+            file_name(files.storage_uri, kind, name),
             need.memory,
             exclusive,
             spec.storage.secret_name or "",
@@ -87,9 +98,12 @@ def declared_sources(
 
 
 @lru_cache(maxsize=4096)
-def file_name(uri: str, backend: str, name: str) -> str:
-    """Return what the one file at `uri` is called in its version's folder; empty where it keeps its own name."""
+def file_name(uri: str, kind: str, name: str) -> str:
+    """Return what the one file at `uri` is called in its version's folder; empty where it keeps its own name.
+
+    `kind`: the backend, or the format of trees.
+    """
     suffix = PurePosixPath(unquote(urlsplit(uri).path)).suffix
-    if suffix not in MODEL_FILES.get(backend, ()):
+    if suffix not in MODEL_FILES.get(kind, ()):
         return ""
-    return name or f"model{suffix}"
+    return name or TREE_FILES.get(kind, f"model{suffix}")

@@ -6,6 +6,8 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from argosy.api import Fault, InferenceModel, Reason, ServingPool
+from argosy.api.model.footprint import Device
+from argosy.api.model.modelformat import TREES
 from argosy.api.servingpool import RuntimeName
 from argosy.planning.validation.language import engine_faults
 
@@ -30,18 +32,18 @@ class BundledImage(StrEnum):
     TENSORRT_LLM = "tensorrt-llm"
 
 
-BUNDLED = frozenset({"onnxruntime", "pytorch", "python", "tensorrt", "tensorrtllm", "transformers", "vllm"})
+BUNDLED = frozenset({"fil", "onnxruntime", "pytorch", "python", "tensorrt", "tensorrtllm", "transformers", "vllm"})
 """The backends of the bundled server, as `argosy_runtime.backends` names them."""
-_ON_CUDA = frozenset({"onnxruntime", "pytorch", "python", "tensorrt", "transformers"})
+_ON_CUDA = frozenset({"fil", "onnxruntime", "pytorch", "python", "tensorrt", "transformers"})
 BUNDLED_IMAGES: Mapping[BundledImage, frozenset[str]] = {
-    BundledImage.CPU: frozenset({"onnxruntime", "python"}),
+    BundledImage.CPU: frozenset({"fil", "onnxruntime", "python"}),
     BundledImage.CUDA: _ON_CUDA,
     BundledImage.VLLM: _ON_CUDA | {"vllm"},
     BundledImage.TENSORRT_LLM: frozenset({"onnxruntime", "python", "tensorrt", "tensorrtllm"}),
 }
 """The backends in each of the bundled server's images; where several will do, the first."""
 TRITON_IMAGES: Mapping[TritonImage, frozenset[str]] = {
-    TritonImage.STANDARD: frozenset({"onnxruntime", "pytorch", "python", "tensorrt"}),
+    TritonImage.STANDARD: frozenset({"fil", "onnxruntime", "pytorch", "python", "tensorrt"}),
     TritonImage.VLLM: frozenset({"python", "vllm"}),
     TritonImage.TENSORRT_LLM: frozenset({"python", "tensorrtllm"}),
 }
@@ -102,6 +104,9 @@ def _makes_checkpoint(model: InferenceModel) -> bool:
 
 def _not_loaded(model: InferenceModel) -> Iterator[Fault]:
     """Yield the settings that the bundled server refuses to load a model with."""
+    if model.spec.backend == TREES and model.spec.device is Device.GPU:
+        message = "the bundled server computes trees on CPUs: use a pool with runtime.name triton, or make device CPU"
+        yield Fault(message, ("spec", "footprint", "device"), _UNSUPPORTED)
     out = "use a pool with runtime.name triton, or leave it out"
     for field in sorted(_REFUSED_CONFIG & model.spec.config.keys()):
         if model.spec.config[field] not in ([], {}, {"enable": False}):

@@ -6,6 +6,7 @@ from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.inferencemodel import InferenceModelSpec
 from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter
+from argosy.api.model.modelformat import TREES
 from argosy.api.servingpool import RuntimeName
 
 ACROSS_GPUS = frozenset({"vllm", "tensorrtllm"})
@@ -14,6 +15,8 @@ TRITON_VLLM = (RuntimeName.TRITON, "vllm")
 """NVIDIA's backend for vLLM reads no `gpu_device_ids`: an instance of KIND_GPU has that GPU, one of KIND_MODEL those of
 its server, from the first on, which the plan gives it (`Footprint.first_gpus` in `planning/facts.py`).
 """
+BUNDLED_TREES = (RuntimeName.ARGOSY, TREES)
+"""The bundled server computes trees on CPUs."""
 GPU_DEVICES = "gpu_device_ids"
 """The parameter that tells such a backend which of the server's GPUs are the model's."""
 
@@ -44,7 +47,7 @@ def add_instance_groups(
 
 
 def _kind(group: InstanceGroup, backend: str, gpus: Sequence[int], runtime: RuntimeName) -> GroupKind:
-    if group.kind is GroupKind.CPU or not gpus:
+    if group.kind is GroupKind.CPU or not gpus or (runtime, backend) == BUNDLED_TREES:
         return GroupKind.CPU
     if (runtime, backend) == TRITON_VLLM:
         return GroupKind.MODEL if len(gpus) > 1 else GroupKind.GPU

@@ -11,6 +11,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.batching.dynamic import Batching, QueuePolicy
 from argosy.api.model.chat import Chat
+from argosy.api.model.modelformat import TREES
 from argosy.api.servingpool import RuntimeName
 from argosy.planning.adapters import AdapterModel
 from argosy.planning.plan import Placement, ServerPlan
@@ -63,6 +64,10 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
     add_instance_groups(config, spec, devices.gpus, devices.instances, devices.runtime)
     for name, value in language_parameters(model, versions, devices.gpus, devices.runtime).items():
         config.parameters[name].string_value = value
+    if spec.backend == TREES:
+        # Triton's backend wants a threshold of classifiers, and has no use for it otherwise.
+        config.parameters["model_type"].string_value = spec.model_format.name
+        config.parameters["threshold"].string_value = "0.5"
     add_chat(config, spec.chat)
     overlay(config, json_format.ParseDict(spec.config, pb.ModelConfig()))
     name_engine(config, model)

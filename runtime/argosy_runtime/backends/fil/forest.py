@@ -10,8 +10,9 @@ import treelite
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import internal, unavailable, unsupported
+from argosy_runtime.modelconfig.modelfiles import TREE_FILES
 
-from .settings import FILE_NAMES, Settings
+from .settings import Settings
 
 _PREFIX: Final = re.compile(r"^\[[\d:]+\] \S+: (Check failed: )?")
 _LONGEST_REASON: Final = 500
@@ -67,7 +68,7 @@ def _explained(error: Exception) -> str:
 def _model_file(settings: Settings, version_dir: Path, config: ModelConfig) -> Path:
     path: Path = version_dir / config.default_model_filename
     if path.is_dir():
-        path = path / FILE_NAMES[settings.model_type]
+        path = path / TREE_FILES[settings.model_type]
     if not path.is_file():
         raise unavailable(
             f"unable to find '{path}' for model '{config.name}', whose parameter 'model_type' is "

@@ -1,22 +1,12 @@
 """The parameters of a model of trees."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import internal, invalid, unsupported
-
-FILE_NAMES: Final[Mapping[str, str]] = {
-    "xgboost": "xgboost.model",
-    "xgboost_json": "xgboost.json",
-    "xgboost_ubj": "xgboost.ubj",
-    "lightgbm": "model.txt",
-    "treelite_checkpoint": "checkpoint.tl",
-}
-"""The name of a model's file by `model_type`, where the configuration has none."""
+from argosy_runtime.modelconfig.modelfiles import TREE_FILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +25,10 @@ class Settings:
         """Return the settings of a configuration. Raises ServingError that names the parameter."""
         parameters = Parameters(config)
         model_type = parameters.text("model_type", "xgboost")
-        if model_type not in FILE_NAMES:
+        if model_type not in TREE_FILES:
             raise unsupported(
                 f"{model_type} not recognized as a valid serialization format. Set the parameter 'model_type' of model "
-                f"'{config.name}' to one of {', '.join(FILE_NAMES)}"
+                f"'{config.name}' to one of {', '.join(TREE_FILES)}"
             )
         return cls(
             model_type,

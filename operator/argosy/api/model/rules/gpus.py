@@ -7,7 +7,7 @@ from argosy.api.model.instancegroups import group_faults, on_cpu
 from argosy.api.model.modelfields import InferenceModelFields
 from argosy.api.values.base import Fault, Rule
 
-ON_ONE_GPU = frozenset({"onnxruntime", "tensorrt"})
+ON_ONE_GPU = frozenset({"onnxruntime", "tensorrt", "fil"})
 """Backends whose instances run on one GPU, even if the model has several."""
 
 
