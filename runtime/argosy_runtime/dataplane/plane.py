@@ -1,4 +1,4 @@
-"""The interface of all front ends: inference, model control, metadata, statistics. And that of running models."""
+"""The interface of all front ends: inference, model control, metadata, statistics."""
 
 import asyncio
 import logging
@@ -10,9 +10,8 @@ from types import MappingProxyType
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends.contract import ActOnMetric, IsModelReady, LoadModel, Log, ServerCall, UnloadModel
 from argosy_runtime.backends.devices import ipc
-from argosy_runtime.errors import DecoupledModelError, ErrorKind, ServingError, invalid, unavailable, unsupported
+from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unavailable
 from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.ondemand.loads import OnDemandLoads, loads_on_demand
 from argosy_runtime.ondemand.waiting import Enter
@@ -23,9 +22,8 @@ from argosy_runtime.repository.options import ControlMode, RepositoryOptions
 from argosy_runtime.repository.preparing import Preparer
 from argosy_runtime.repository.preparing.features import Features
 from argosy_runtime.repository.records import ModelRecord
-from argosy_runtime.repository.registry import Registry, not_ready
+from argosy_runtime.repository.registry import Registry
 from argosy_runtime.repository.serving.served import ServedModel
-from argosy_runtime.repository.serving.version import Destination
 from argosy_runtime.scheduling.limits.rate_limiter import RateLimiter
 from argosy_runtime.scheduling.limits.resources import Resources
 from argosy_runtime.scheduling.response_cache.cache import ResponseCache
@@ -39,8 +37,10 @@ from argosy_runtime.telemetry.tracing.options import TraceOptions
 from argosy_runtime.telemetry.tracing.settings import Changes
 from argosy_runtime.telemetry.tracing.tracer import Tracer
 
+from .control import ModelControl
 from .exposed import ExposedMetrics
-from .readiness import all_checked, checked_models
+from .model_calls import ModelCalls
+from .readiness import Readiness
 from .startup import follow_changes, load_named
 
 SERVER_NAME = "argosy"
@@ -63,8 +63,6 @@ EXTENSIONS = (
 _log = logging.getLogger("argosy.dataplane")
 # How long the end may take for traces that are not written or sent yet.
 _LAST_TRACES_S = 5.0
-_model_log = logging.getLogger("argosy.model")
-_LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.INFO, "verbose": logging.DEBUG}
 
 
 class DataPlane:
@@ -90,12 +88,11 @@ class DataPlane:
         self._options = options
         self.regions = regions or ClientRegions(system.open_memory, ipc.open_memory)
         self._log_settings = log or LogSettings()
-        self._strict_readiness = strict_readiness
         self.tracer = Tracer(tracing or TraceOptions())
         self._seen: Mapping[str, ModelFolder] = {}
         self._server_id = server_id
         self._index = describing.Index()
-        calls = ModelCalls(self)
+        self._calls = calls = ModelCalls(self.tracer)
         cache = ResponseCache(options.cache_bytes) if options.cache_bytes else None
         limits = options.rate_limits
         limiter = RateLimiter(Resources(limits)) if limits is not None else None
@@ -107,14 +104,16 @@ class DataPlane:
         )
         self.memory = ModelMemory(self.registry.processes, gpu_uuids)
         self.on_demand = loads_on_demand(self.registry, options.on_demand, self.memory)
-        self.requests = 0
-        """The number of inference requests that were decoded since the start."""
+        self._control = ModelControl(self.registry)
+        self._readiness = Readiness(self.registry, self.on_demand, strict_readiness)
+        self._submitted = 0
         self._accepting = True
         self._draining = False
         self._started = False
         self.failure: ServingError | None = None
         """Why the server cannot serve anything, None where it can."""
         self.exposed = ExposedMetrics(options.metrics, certificates, self.memory, machine, cache, self.on_demand)
+        calls.connect(self.registry, self.on_demand, self._control, self._readiness, self.exposed.custom)
 
     async def start(self) -> dict[str, ServingError]:
         """Load the models that the control mode requires. Return the failures by model.
@@ -150,7 +149,7 @@ class DataPlane:
 
     @property
     def owes(self) -> bool:
-        """Whether some request is not answered yet."""
+        """True while a request is not answered yet."""
         return self.registry.owes or (self.on_demand is not None and len(self.on_demand.waiters) > 0)
 
     def stop_accepting(self) -> None:
@@ -179,34 +178,14 @@ class DataPlane:
         return self.failure is None
 
     def ready(self) -> bool:
-        """Return whether every model serves or was unloaded, those whose configuration cannot be read aside."""
-        if self._draining or not (self._started and self._accepting):
-            return False
-        if not self._strict_readiness:
-            return True
-        if not all(record.settled for record in self.registry.records.values()):
-            return False
-        return not any(model.unready for model in checked_models(self.registry.records.values()))
+        """Return whether the server takes requests, and its models are ready as far as they count for it."""
+        return self._started and self._accepting and not self._draining and self._readiness.all_ready()
 
     def model_ready(self, name: str, version: str) -> bool:
-        self._require_working()
-        try:
-            served = self.registry.find(name, version)
-            return served.ready and not (isinstance(served, ServedModel) and served.unready)
-        except ServingError as error:
-            if error.kind in (ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE) or not self.registry.models.means_one(name):
-                return self.on_demand is not None and self.on_demand.may_load(name)
-            raise
+        return self._readiness.ready(name, version)
 
     def readiness_check(self, name: str = "", version: str = "") -> Awaitable[None] | None:
-        if not name:
-            models = list(checked_models(self.registry.records.values())) if self._strict_readiness else []
-            return all_checked(models) if models else None
-        try:
-            served = self.registry.find(name, version)
-        except ServingError:
-            return None
-        return all_checked([served]) if isinstance(served, ServedModel) and served.checks_readiness else None
+        return self._readiness.check(name, version)
 
     def server_metadata(self) -> pb.ServerMetadataResponse:
         return pb.ServerMetadataResponse(
@@ -224,7 +203,7 @@ class DataPlane:
         return self.registry.find(name, version).labels.get(output, ())
 
     def statistics(self, name: str, version: str) -> pb.ModelStatisticsResponse:
-        self._require_working()
+        self.registry.require_working()
         return describing.statistics(self._records(name), name, version, self.memory.messages_of)
 
     def _records(self, name: str = "") -> list[ModelRecord]:
@@ -233,43 +212,27 @@ class DataPlane:
             return [models.by_name[name]] if name in models.by_name else []
         return [models.records[identifier] for identifier in sorted(models.records)]
 
-    def _require_working(self) -> None:
-        if self.failure is not None:
-            raise not_ready()
-
     async def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
-        self._require_working()
+        self.registry.require_working()
         listed = {} if ready_only else await self.registry.repositories.identifiers()
         return self._index.message(self.registry.records, listed, ready_only)
 
-    async def load(self, name: str, config: str | None, files: Mapping[str, bytes], for_model: bool = False) -> None:
-        """Load or reload a model; `for_model`: a running model requests it, which may override files."""
-        self._require_explicit("load", name)
-        if (config is not None or files) and not (for_model or self._options.overrides):
-            raise unsupported(
-                f"cannot load '{name}' with a configuration or files of the request: this server takes models as its "
-                "repository has them, unless it is started with --allow-override-files=true"
-            )
-        await self.registry.load(name, config, files, for_model)
+    async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:
+        await self._control.load(name, config, files)
 
     async def divide(self, name: str) -> None:
-        self._require_explicit("divide the requests of", name)
-        await self.registry.divide(name)
+        await self._control.divide(name)
 
     async def unload(self, name: str, unload_dependents: bool) -> None:
-        self._require_explicit("unload", name)
-        await self.registry.unload(name, unload_dependents)
+        await self._control.unload(name, unload_dependents)
 
-    def _require_explicit(self, what: str, name: str) -> None:
-        self._require_working()
-        if self._options.control_mode is not ControlMode.EXPLICIT:
-            mode = (
-                "polling is enabled" if self._options.control_mode is ControlMode.POLL else "model control is disabled"
-            )
-            raise unavailable(f"explicit model load / unload is not allowed if {mode}: cannot {what} '{name}'")
+    @property
+    def requests(self) -> int:
+        """The number of inference requests since the start, those of running models among them."""
+        return self._submitted + self._calls.requests
 
     def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission:
-        self.requests += 1
+        self._submitted += 1
         try:
             served = self.registry.route(request)
         except ServingError as refusal:
@@ -322,11 +285,6 @@ class DataPlane:
             for request in requests:
                 request.pinned = version
 
-    def route_call(self, request: InferRequest) -> Destination:
-        """Return the version that answers a request of a running model. Raises ServingError."""
-        self.requests += not request.is_shadow
-        return self.registry.route(request)
-
     def log_settings(self) -> dict[str, Setting]:
         return self._log_settings.values()
 
@@ -358,65 +316,3 @@ def _stopping(request: InferRequest, config: ModelConfig) -> str:
     ensemble = f"in ensemble '{config.name}', " if config.HasField("ensemble_scheduling") else ""
     refusal = "Server is stopping, scheduler for model has stopped accepting new inference requests"
     return f"{ensemble}{request.log_prefix}{refusal}"
-
-
-class ModelCalls:
-    """The data plane for running models (business logic scripting), which answers as to a client."""
-
-    def __init__(self, plane: DataPlane) -> None:
-        self._plane = plane
-
-    def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> Submission:
-        """Start a request. Raises ServingError, with Triton's messages for models, where it may not enter."""
-        name = request.model_name
-        try:
-            served = self._plane.route_call(request)
-        except ServingError as refusal:
-            on_demand = self._plane.on_demand
-            if on_demand is not None and on_demand.may_load(name):
-                route = self._plane.registry.route
-
-                def enter(request: InferRequest, deliver: Deliver) -> Submission:
-                    return self._enter(route(request), request, decoupled, deliver)
-
-                return on_demand.submit(request, deliver, enter, refusal)
-            raise unavailable(f"Failed for execute the inference request. Model '{name}' is not ready.") from None
-        return self._enter(served, request, decoupled, deliver)
-
-    def _enter(self, served: Destination, request: InferRequest, decoupled: bool, deliver: Deliver) -> Submission:
-        if served.decoupled and not decoupled:
-            raise unsupported(
-                f"Model {request.model_name} is using the decoupled. The current BLS request call doesn't support "
-                "models using the decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or "
-                "'async_exec' calls for decoupled models.'"
-            )
-        if request.trace is not None:
-            request.trace = self._plane.tracer.called(request.trace)
-        return served.submit(request, deliver)
-
-    async def do(self, what: ServerCall, owner: int) -> bool | float | None:
-        """Load, unload, log, or change or look something up, as a client would. Raises ServingError."""
-        match what:
-            case Log(level, message):
-                _model_log.log(_LEVELS.get(level, logging.INFO), "%s", message)
-            case ActOnMetric(family, labels, action, value):
-                return self._plane.exposed.custom.act(owner, family, labels, action, value)
-            case IsModelReady(name, version):
-                return await self._is_ready(name, version)
-            case LoadModel(name, config, files):
-                await self._plane.load(name, config, files, for_model=True)
-            case UnloadModel(name, unload_dependents):
-                await self._plane.unload(name, unload_dependents)
-        return None
-
-    def forget(self, owner: int) -> None:
-        """Remove an instance that has ended from the owners of its metrics."""
-        self._plane.exposed.custom.forget(owner)
-
-    async def _is_ready(self, name: str, version: str) -> bool:
-        if (check := self._plane.readiness_check(name, version)) is not None:
-            await check
-        try:
-            return self._plane.model_ready(name, version)
-        except ServingError:
-            return False

@@ -26,7 +26,6 @@ from .options import RepositoryOptions
 from .preparing import Preparer
 from .records import ModelRecord, find_version
 from .retirement import Retirement
-from .serving.served import ServedModel
 from .serving.version import Destination, ServedVersion
 from .traffic.declared import DeclaredTraffic, declared_traffic, next_number, undeclared
 from .work import OwnedWork
@@ -88,7 +87,7 @@ class Registry:
             (record.identifier, number): served.pids
             for record in self._records.values()
             for number, served in ((number, version.served) for number, version in record.versions.items())
-            if isinstance(served, ServedModel) and served.pids
+            if served is not None and served.pids
         }
 
     def find(self, name: str, version: str = "") -> ServedVersion:
@@ -121,9 +120,13 @@ class Registry:
                 return destination
         return self._find(request.model_name, request.model_version)
 
-    def _find(self, name: str, version: str) -> ServedVersion:
+    def require_working(self) -> None:
+        """Raise ServingError, in Triton's words, where the repositories cannot be read."""
         if not self.serves:
-            raise not_ready()
+            raise unavailable("Server not ready")
+
+    def _find(self, name: str, version: str) -> ServedVersion:
+        self.require_working()
         return find_version(self._records, self.models.identifier(name), version)
 
     def end_shadows(self) -> None:
@@ -389,11 +392,6 @@ async def _all_of(loads: Iterable[Coroutine[None, None, None]]) -> None:
     for result in await asyncio.gather(*loads, return_exceptions=True):
         if result is not None:
             raise result
-
-
-def not_ready() -> ServingError:
-    """Return the error of every request where the repositories cannot be read, in Triton's words."""
-    return unavailable("Server not ready")
 
 
 def _unknown(name: str) -> ServingError:

@@ -13,6 +13,7 @@ from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.frontends.response_stream import ResponseStream
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 from argosy_runtime.repository.options import ControlMode, RepositoryOptions
+from argosy_runtime.telemetry.tracing.options import TraceOptions
 
 CONFIG = """
 backend: "python"
@@ -80,9 +81,19 @@ async def serve(repository: Repository) -> AsyncIterator[Serve]:
     """Yield a function that starts a data plane on the repository; close it at the end."""
     planes: list[DataPlane] = []
 
-    async def start(mode: ControlMode = ControlMode.EXPLICIT, **options: object) -> DataPlane:
+    async def start(
+        mode: ControlMode = ControlMode.EXPLICIT,
+        strict_readiness: bool = True,
+        tracing: TraceOptions | None = None,
+        **options: object,
+    ) -> DataPlane:
         settings = {"load_timeout": 30.0, "unload_grace": 5.0, **options}
-        plane = DataPlane(RepositoryOptions((repository.path,), mode, **settings), gpus={})
+        plane = DataPlane(
+            RepositoryOptions((repository.path,), mode, **settings),
+            gpus={},
+            strict_readiness=strict_readiness,
+            tracing=tracing,
+        )
         planes.append(plane)
         await plane.start()
         return plane

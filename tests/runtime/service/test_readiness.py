@@ -133,8 +133,7 @@ async def test_models_without_a_check_cost_nothing(repository, serve):
 
 async def test_without_strict_readiness_the_server_does_not_ask(repository, serve):
     repository.write("m", model("return False"), CONFIG)
-    plane = await serve()
-    plane._strict_readiness = False
+    plane = await serve(strict_readiness=False)
     await plane.load("m", None, {})
     assert await server_ready(plane)
     assert not await ready(plane)

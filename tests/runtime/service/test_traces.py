@@ -12,16 +12,19 @@ from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.errors import ServingError
 from argosy_runtime.repository.options import OnDemandOptions
 from argosy_runtime.telemetry.tracing.options import TraceOptions
-from argosy_runtime.telemetry.tracing.tracer import Tracer
 from argosy_runtime.traces import TraceLevel
+
+
+def tracing(folder: Path) -> TraceOptions:
+    """Return options that trace every request into `folder`."""
+    return TraceOptions(TraceLevel.TIMESTAMPS, rate=1, file=str(folder / "trace.json"))
 
 
 @pytest.fixture
 async def plane(repository, serve, tmp_path: Path) -> DataPlane:
     """Return a data plane that traces every request, with the model `m`, whose answers are cached."""
     repository.add("m", config=CACHED, **COUNTING)
-    served = await serve(cache_bytes=1 << 20)
-    served.tracer = Tracer(TraceOptions(TraceLevel.TIMESTAMPS, rate=1, file=str(tmp_path / "trace.json")))
+    served = await serve(tracing=tracing(tmp_path), cache_bytes=1 << 20)
     await served.load("m", None, {})
     return served
 
@@ -61,12 +64,11 @@ async def test_requests_that_wait_for_their_models_are_traced(repository, serve,
     """
     repository.add("inner")
     repository.add("outer", execute=call)
-    plane = await serve(on_demand=OnDemandOptions(0, 30.0))
-    file = tmp_path / "trace.json"
-    plane.tracer = Tracer(TraceOptions(TraceLevel.TIMESTAMPS, rate=1, file=str(file)))
+    plane = await serve(tracing=tracing(tmp_path), on_demand=OnDemandOptions(0, 30.0))
     await infer(plane, ask("outer", 1))
     await asyncio.to_thread(names, plane, tmp_path)
-    models = {entry["id"]: entry for entry in json.loads(file.read_text()) if entry.get("model_name")}
+    trace_file = tmp_path / "trace.json"
+    models = {entry["id"]: entry for entry in json.loads(trace_file.read_text()) if entry.get("model_name")}
     (outer,) = [entry for entry in models.values() if entry["model_name"] == "outer"]
     (inner,) = [entry for entry in models.values() if entry["model_name"] == "inner"]
     assert inner["parent_id"] == outer["id"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
@@ -14,6 +15,10 @@ from .version import ServedVersion
 
 class DelegatingVersion:
     """A version without instances: its requests are requests to versions of other models."""
+
+    checks_readiness: Final = False
+    unready: Final = ""
+    pids: Final[Sequence[int]] = ()
 
     def __init__(self, prepared: Prepared, version: int, config: ModelConfig, statistics: ModelStatistics) -> None:
         self.name = config.name
@@ -31,6 +36,9 @@ class DelegatingVersion:
     @property
     def instance_names(self) -> Collection[str]:
         return ()
+
+    async def check_readiness(self) -> None:
+        """Do nothing: the other models say whether they are ready."""
 
     def continues(self, request: InferRequest) -> bool:
         return False

@@ -73,7 +73,6 @@ class ServedModel:
         self._output_shapes = OutputShapes(self.config)
         self._holds = Holds()
         self.unready = ""
-        """Why the model said last that it is not ready, "" if it did not. It takes requests all the same."""
         rules = BatchingRules.of(self.config)
         self._order = ResponseOrder() if rules.preserve_ordering else None
         self._initial_states: dict[str, Tensor] = {}

@@ -93,6 +93,21 @@ class ServedVersion(Protocol):
         """Reason why it may not be able to answer for long, "" without one."""
 
     @property
+    def checks_readiness(self) -> bool:
+        """True if the model says itself whether it is ready."""
+
+    @property
+    def unready(self) -> str:
+        """Why the model said last that it is not ready, "" if it did not. It takes requests all the same."""
+
+    async def check_readiness(self) -> None:
+        """Have every instance say whether it is ready, and keep in `unready` what one of them lacks."""
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """Processes of the instances; none for instances in threads of the server."""
+
+    @property
     def running(self) -> int:
         """Number of requests that are being executed."""
 
