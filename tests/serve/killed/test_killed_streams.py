@@ -72,7 +72,7 @@ def test_a_killed_process_lets_regions_go(server: Serving, tmp_path: Path) -> No
 def test_a_signal_lets_a_request_of_a_sequence_end(server: Serving, tmp_path: Path) -> None:
     answers: queue.Queue[Any] = queue.Queue()
     with client(server) as connected:
-        flags: dict[str, Any] = {"sequence_id": 7, "sequence_start": True}
+        flags: dict[str, Any] = {"sequence_id": 7, "sequence_start": True, "sequence_end": True}
         connected.async_infer("oldest", inputs(1_500), lambda result, error: answers.put(error or result), **flags)
         wait_until((tmp_path / "oldest").exists, server.log)
         server.process.send_signal(signal.SIGTERM)
