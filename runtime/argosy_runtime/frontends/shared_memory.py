@@ -9,7 +9,7 @@ from argosy_runtime.protocol.tensors import InputBytes
 from argosy_runtime.shared_memory.checks import check_output
 from argosy_runtime.shared_memory.locations import TensorLocation, TensorLocations
 from argosy_runtime.shared_memory.regions import ClientRegions, Region
-from argosy_runtime.tensors import raw_tensor
+from argosy_runtime.tensors import Data, raw_tensor
 
 
 def submit(
@@ -41,15 +41,17 @@ class SharedTensors:
         """Copy inputs into the request. Raises ServingError."""
         if not locations:
             return
+        if request.template is not None:
+            # Then all inputs have a location, and their sizes are right.
+            request.raw = [self._copy(locations[spec.name]) for spec in request.template.inputs]
+            return
         inputs = dict(request.inputs)
         reader = InputBytes(request.model_name, request.log_prefix)
         for name, location in locations.items():
             region = self._use(location)
             declared = inputs[name]
             reader.check_size(name, declared.datatype, declared.shape, location.size)
-            self._regions.reserve(location.size)
-            self._copied += location.size
-            data = region.read(location.offset, location.size)
+            data = self._copy_from(region, location)
             inputs[name] = reader.tensor(name, declared.datatype, declared.shape, data)
         reader.check(inputs)
         request.inputs = inputs
@@ -75,6 +77,14 @@ class SharedTensors:
         self._regions.free(self._copied)
         self._copied = 0
         self._outputs = {}
+
+    def _copy(self, location: TensorLocation) -> Data:
+        return self._copy_from(self._use(location), location)
+
+    def _copy_from(self, region: Region, location: TensorLocation) -> Data:
+        self._regions.reserve(location.size)
+        self._copied += location.size
+        return region.read(location.offset, location.size)
 
     def _use(self, location: TensorLocation) -> Region:
         region = self._regions.use(location.region, location.offset, location.size)

@@ -11,7 +11,8 @@ from argosy_runtime.scheduling.response_cache.keys import RequestKeys
 from argosy_runtime.tensors.device_arrays import DeviceArray
 from argosy_runtime.tensors.tensor import device_tensor
 
-KEYS = RequestKeys(b"secret")
+SECRET = bytes(range(32))
+KEYS = RequestKeys(SECRET)
 
 
 def request(*tensors: Tensor, **fields: object) -> InferRequest:
@@ -56,7 +57,7 @@ def test_whatever_else_a_model_sees_is_another_key(other):
 
 
 def test_all_outputs_are_as_good_as_none_in_particular():
-    keys = RequestKeys(b"secret", ("Y", "Z"))
+    keys = RequestKeys(SECRET, ("Y", "Z"))
     assert keys.key(request(A, requested_outputs=("Y", "Z"))) == keys.key(request(A))
     assert keys.key(request(A, requested_outputs=("Z", "Y"))) != keys.key(request(A))
 
@@ -77,12 +78,12 @@ def test_a_template_changes_no_key(order, contents):
     plain = request(*tensors.values(), parameters={"p": 1.5})
     listed = request(*[tensors[name] for name in order], parameters={"p": 1.5})
     templated = RequestTemplate(listed).request("id", [tensors[name].data for name in order])
-    keys = RequestKeys(b"s")
+    keys = RequestKeys(SECRET)
     assert keys.key(templated) == keys.key(plain) == keys.key(templated)
 
 
 def test_another_load_has_other_keys():
-    assert RequestKeys(b"one").key(request(A)) != RequestKeys(b"two").key(request(A))
+    assert RequestKeys(bytes(32)).key(request(A)) != RequestKeys(SECRET).key(request(A))
 
 
 class OnDevice:

@@ -39,11 +39,14 @@ class HttpRequestTemplate:
     def __init__(self, request: RequestTemplate, encoding: OutputEncoding) -> None:
         self.request = request
         self.encoding = encoding
-        self.size = sum(spec.size for spec in request.inputs)
+        located = encoding.locations is not None and encoding.locations.hold(request.inputs)
+        self.size = 0 if located else sum(spec.size for spec in request.inputs)
         self.responses = HttpResponseTemplates(encoding)
 
     def cut(self, data: Data, begin: int) -> list[Data]:
-        """Return the tensors that `data` holds from `begin` on."""
+        """Return the tensors that `data` holds from `begin` on; none where they lie in shared memory."""
+        if not self.size:
+            return [b""] * len(self.request.inputs)
         if self.size >= _COPY_BELOW:
             data = memoryview(data)
         raw: list[Data] = []
@@ -111,7 +114,7 @@ class TemplateHandler:
             return None
         # The key might contain another id, or one that is written otherwise.
         sure = b"\\" not in text and _ANOTHER_ID.search(text) is None
-        if not sure or request.id != request_id or not _all_raw(request, context.size - self._json_length):
+        if not sure or request.id != request_id or not _all_raw(request, encoding, context.size - self._json_length):
             ordinary.submit(context, request, encoding)
             return None
         template = HttpRequestTemplate(RequestTemplate(request), encoding)
@@ -151,6 +154,8 @@ class InferEndpoint:
         self._limit = limit
         self._forwarding = HeaderForwarding(forward_pattern)
         self._templates = FifoCache[bytes, HttpRequestTemplate](_CAPACITY)
+        # Apart from the others: a client may use any number of locations.
+        self._located = FifoCache[bytes, HttpRequestTemplate](_CAPACITY)
 
     def handler(self, head: Head, model: str, version: str = "") -> Handler:
         """Return the handler of requests with this head to a model."""
@@ -161,7 +166,8 @@ class InferEndpoint:
         if not usable or not 0 < json_length <= _LONGEST_KEY:
             return ordinary
         route = repr((model, version)).encode()
-        return TemplateHandler(self._plane, self._templates, ordinary, route, json_length)
+        templates = self._located if json_length == head.length else self._templates
+        return TemplateHandler(self._plane, templates, ordinary, route, json_length)
 
 
 def _id_start(text: bytes) -> int:
@@ -182,8 +188,14 @@ def _plain_id(raw: bytes) -> str | None:
     return text if text.isprintable() else None
 
 
-def _all_raw(request: InferRequest, size: int) -> bool:
-    """Return whether the `size` bytes behind a request's JSON are all of its inputs and nothing else."""
+def _all_raw(request: InferRequest, encoding: OutputEncoding, size: int) -> bool:
+    """Return whether the `size` bytes behind a request's JSON are all of its inputs and nothing else.
+
+    Of a request with inputs in shared memory: whether all of them lie there.
+    """
+    locations = encoding.locations
+    if locations is not None and locations.inputs:
+        return locations.hold([tensor.spec() for tensor in request.inputs.values()])
     total = 0
     for tensor in request.inputs.values():
         if tensor.datatype == "BYTES":

@@ -32,12 +32,15 @@ class RequestDecoder:
     """Decodes requests from the bytes of their messages.
 
     The second request with the same bytes, less id and data, leaves a template; those after it are made of that, and
-    their data is not decoded. Requests that come only once leave none. BYTES inputs and explicit contents are always
+    their data is not decoded. Requests that come only once leave none. Requests with all inputs in shared memory have
+    templates of their own, which the caller gives their data. BYTES inputs and explicit contents are always
     decoded.
     """
 
     def __init__(self) -> None:
         self._templates = FifoCache[bytes, tuple[RequestTemplate, GrpcOptions]](_CAPACITY)
+        # Apart from the others: a client may use any number of locations.
+        self._located = FifoCache[bytes, tuple[RequestTemplate, GrpcOptions]](_CAPACITY)
         self._seen = FifoCache[bytes, None](_CAPACITY)
 
     def from_template(self, message: bytes, start: int = 0) -> Decoded | None:
@@ -45,11 +48,11 @@ class RequestDecoder:
         parts = cut(message, start)
         if parts is None:
             return None
-        cached = self._templates.get(parts.key)
+        cached = self._templates.get(parts.key) if parts.raw else self._located.get(parts.key)
         if cached is None:
             return None
         template, options = cached
-        if not _fits(template, parts.raw):
+        if parts.raw and not _fits(template, parts.raw):
             return None
         try:
             request_id = parts.id.decode()
@@ -80,7 +83,10 @@ class RequestDecoder:
             self._seen.put(parts.key, None)
             return
         template = RequestTemplate(request)
-        if _fits(template, parts.raw):
+        if not parts.raw:
+            if options.locations is not None and options.locations.hold(template.inputs):
+                self._located.put(parts.key, (template, options))
+        elif _fits(template, parts.raw):
             self._templates.put(parts.key, (template, options))
 
 

@@ -20,6 +20,8 @@ _MAX_SHIFT: Final = 28
 # Smaller pieces are copied: cheaper than a view, and no piece keeps the whole message alive.
 _COPY_BELOW: Final = 1 << 15
 _SHORT: Final = 1 << 14
+# Of a request whose inputs lie in shared memory.
+_LONGEST_LOCATED: Final = 4096
 
 
 class Cut:
@@ -34,7 +36,10 @@ class Cut:
 
 
 def cut(message: bytes, start: int = 0) -> Cut | None:
-    """Cut the request that begins at `start`; None where it has no raw contents, or protobuf must read it."""
+    """Cut the request that begins at `start`; None where protobuf must read it.
+
+    That is a request without raw contents, too, unless it is short: its inputs may lie in shared memory.
+    """
     end, position = len(message), start
     id_from = id_to = start
     request_id = b""
@@ -49,7 +54,7 @@ def cut(message: bytes, start: int = 0) -> Cut | None:
             id_from, id_to, request_id = position, stop, message[head:stop]
         position = stop
     raw = _raw_contents(message, position, end)
-    if not raw:
+    if raw is None or (not raw and end - start > _LONGEST_LOCATED):
         return None
     return Cut(message[start:id_from] + message[id_to:position], request_id, raw)
 

@@ -2,12 +2,13 @@
 
 A digest is of everything that a model sees of a request but its id, its timeout and its priority: inputs by name with
 type, shape and data, in any order; requested outputs in theirs; parameters; correlation id and flags. Requests in JSON,
-in binary and over gRPC have the same one. It is BLAKE2b with a secret, so no client can make two requests collide.
+in binary and over gRPC have the same one. It is BLAKE3 with a secret, so no client can make two requests collide.
 """
 
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Final
+
+from blake3 import blake3
 
 from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import InferRequest, RequestTemplate, TensorSpec
@@ -23,13 +24,13 @@ class _Beginning:
 
     __slots__ = ("hash", "order")
 
-    def __init__(self, begun: blake2b, order: Sequence[int]) -> None:
+    def __init__(self, begun: blake3, order: Sequence[int]) -> None:
         self.hash = begun
         self.order = order
 
 
 class RequestKeys:
-    """Keys of one version's requests. `secret` (up to 64 bytes) differs between versions and between their loads.
+    """Keys of one version's requests. `secret` (32 bytes) differs between versions and between their loads.
 
     A request for all `outputs` in this order is equal to one that names none.
     """
@@ -65,7 +66,7 @@ class RequestKeys:
             (request.sequence_id, request.sequence_start, request.sequence_end),
             [inputs[index].key for index in order],
         )
-        begun = blake2b(repr(description).encode(), digest_size=DIGEST_BYTES, key=self._secret)
+        begun = blake3(repr(description).encode(), key=self._secret)
         return _Beginning(begun, order)
 
 
@@ -75,4 +76,4 @@ def _finished(beginning: _Beginning, raw: Sequence[Data]) -> bytes:
         data = raw[index]
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
-    return digest.digest()
+    return digest.digest(length=DIGEST_BYTES)

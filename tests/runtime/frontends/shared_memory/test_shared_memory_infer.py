@@ -6,13 +6,15 @@
 import contextlib
 import queue
 import threading
+import urllib.error
+import urllib.request
 from typing import Any
 
 import numpy as np
 import pytest
 import tritonclient.grpc
 from tests.memory_objects import PAGE, MemoryObject
-from tests.runtime.frontends.conftest import Running
+from tests.runtime.frontends.conftest import Running, client_regions
 from tests.runtime.frontends.shared_memory.conftest import SIZE, Client
 from tests.waiting import wait
 from tritonclient.grpc import service_pb2 as pb
@@ -66,6 +68,62 @@ def test_outputs_alone_in_a_region_while_equal_requests_have_a_template(client: 
     client.inner.unregister_system_shared_memory("r")
     with pytest.raises(InferenceServerException, match="Unable to find shared memory region: 'r'"):
         client.inner.infer("echo", [sent], outputs=[client.output("OUT", 8)])
+
+
+def test_equal_requests_have_a_template_and_read_what_is_there_now(client: Client, made: MemoryObject) -> None:
+    client.inner.register_system_shared_memory("r", made.key, SIZE)
+    for round_ in range(4):
+        for offset in (0, 64):
+            numbers = np.array([[round_, offset]], np.float32)
+            made.write(numbers.tobytes(), offset)
+            inputs, outputs = [client.input("IN", "FP32", [1, 2], 8, offset)], [client.output("OUT", 8, offset=PAGE)]
+            client.inner.infer("echo", inputs, outputs=outputs, request_id=f"{round_}")
+            assert made.read(PAGE, 8) == numbers.tobytes()
+    made.resize(0)
+    for _ in range(2):
+        with pytest.raises(InferenceServerException, match="cannot read shared memory region 'r'"):
+            client.inner.infer("echo", inputs, outputs=outputs)
+    client.inner.unregister_system_shared_memory("r")
+    with pytest.raises(InferenceServerException, match="Unable to find shared memory region: 'r'"):
+        client.inner.infer("echo", inputs, outputs=outputs)
+
+
+def test_http_requests_with_the_length_of_their_json_have_a_template(made: MemoryObject, running: Running) -> None:
+    """Send what NVIDIA's C++ client sends: the header also where no data follows the JSON."""
+    running.plane.regions = client_regions(allowed=True)
+    running.plane.regions.register_system("r", made.key, 0, SIZE)
+    for value in range(4):
+        for size in (8, 4):
+            numbers = np.array([[value, value + 1]], np.float32)
+            made.write(numbers.tobytes())
+            located = f'"parameters":{{"shared_memory_region":"r","shared_memory_byte_size":{size}}}'
+            inputs = f'[{{"name":"IN","datatype":"FP32","shape":[1,2],{located}}}]'
+            body = f'{{"id":"{value}","inputs":{inputs},"parameters":{{"binary_data_output":true}}}}'.encode()
+            sent = urllib.request.Request(f"http://127.0.0.1:{running.http}/v2/models/echo/infer", body)
+            sent.add_header("Inference-Header-Content-Length", str(len(body)))
+            if size == 4:
+                with pytest.raises(urllib.error.HTTPError):
+                    urllib.request.urlopen(sent, timeout=5)
+                continue
+            with urllib.request.urlopen(sent, timeout=5) as answer:
+                assert answer.read().endswith(numbers.tobytes())
+
+
+def test_sizes_are_checked_again_and_again(client: Client, made: MemoryObject) -> None:
+    client.inner.register_system_shared_memory("r", made.key, SIZE)
+    for shape, size in (([1, 2], 4), ([0, 2], 8)):
+        for _ in range(4):
+            with pytest.raises(InferenceServerException, match=f"got {size}"):
+                client.inner.infer("echo", [client.input("IN", "FP32", shape, size)])
+
+
+def test_an_empty_input_in_a_region_and_another_in_the_message(client: Client, made: MemoryObject) -> None:
+    client.inner.register_system_shared_memory("r", made.key, SIZE)
+    for value in range(4):
+        numbers = client.api.InferInput("A", [2], "INT32")
+        numbers.set_data_from_numpy(np.array([value, 8], np.int32))
+        inputs = [client.input("B", "FP32", [0], 0), numbers]
+        assert client.inner.infer("any", inputs).as_numpy("OUT_A").tolist() == [value, 8]
 
 
 def test_an_empty_tensor_takes_no_location(client: Client, made: MemoryObject) -> None:
