@@ -325,6 +325,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _log.warning("%s has no effect on this server", flag)
     for setting in options.repository.metrics.unknown:
         _log.warning("--metrics-config=%s has no effect on this server", setting)
+    for setting in options.repository.metrics.undecided:
+        _log.warning("--metrics-config=%s has no effect: it is neither true nor false", setting)
     for problem in options.repository.metrics.wrong_quantiles:
         _log.error("--metrics-config=summary_quantiles: %s", problem)
     return uvloop.run(run(options))

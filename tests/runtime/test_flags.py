@@ -222,7 +222,9 @@ def test_wrong_command_lines_name_the_flag(words, message, capsys):
     with pytest.raises(SystemExit) as ended:
         parse(words)
     assert ended.value.code == 2
-    assert message in capsys.readouterr().err
+    usage, error = capsys.readouterr().err.split("argosy serve: error: ")
+    assert message in error
+    assert usage.count("\n") == 1, "the usage points to the description of the flags, and the error is seen"
 
 
 def test_keepalive_of_grpc_is_in_milliseconds() -> None:

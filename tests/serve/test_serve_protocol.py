@@ -99,7 +99,7 @@ def test_a_certificate_that_cannot_be_used_ends_the_start(serve: Start, add_mode
     missing = tmp_path / "nothing"
     server = serve("--http-use-ssl=true", f"--http-server-cert={missing}", f"--http-server-key={missing}")
     assert server.process.wait(PATIENCE_S) == 1
-    assert "--http-server-cert and --http-server-key cannot be used" in server.text
+    assert f"--http-server-cert={missing} and --http-server-key={missing} cannot be used: " in server.text
 
 
 def test_a_cloud_s_port_serves_the_model(serve: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

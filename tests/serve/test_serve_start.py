@@ -102,6 +102,7 @@ def test_exit_on_error_false_serves_the_others(serve: Start, add_model: AddModel
     status, error = server.infer("unlucky", 1)
     assert status >= 400
     assert "unlucky" in error
+    assert "" not in server.text.splitlines()
 
 
 def test_strict_readiness_false_is_ready_without_the_failed(serve: Start, add_model: AddModel) -> None:

@@ -42,7 +42,8 @@ _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 def argument_parser(environment: Mapping[str, str] = _NO_VARIABLES) -> argparse.ArgumentParser:
     """Return the parser of all flags that have an effect; variables of the `environment` change defaults."""
-    parser = argparse.ArgumentParser(prog="argosy serve", description="Serve a model repository.")
+    usage = "%(prog)s --model-repository=FOLDER [--FLAG=VALUE ...]; --help describes all flags"
+    parser = argparse.ArgumentParser(prog="argosy serve", usage=usage, description="Serve a model repository.")
     _add_repository_flags(parser, environment)
     _add_endpoint_flags(parser, environment)
     add_cloud_flags(parser, environment)

@@ -163,7 +163,12 @@ class Loader:
                 await self._attempted(record, version, work)
             except Exception as cause:
                 errors[version] = serving_error(cause)
-                _log.error("failed to load '%s' version %d: %s", record.name, version, errors[version].message)
+                _log.error(
+                    "failed to load '%s' version %d: %s",
+                    record.name,
+                    version,
+                    without_empty_lines(errors[version].message),
+                )
 
         async with asyncio.TaskGroup() as group:
             for version, prepared in model.versions.items():
@@ -178,7 +183,7 @@ class Loader:
             try:
                 return await work()
             except Exception as cause:
-                why = serving_error(cause).message
+                why = without_empty_lines(serving_error(cause).message)
                 _log.error("failed to load '%s' version %d, trying again: %s", record.name, version, why)
         return await work()
 
@@ -229,6 +234,11 @@ async def _fail(record: ModelRecord, polled: PreparedModel, errors: Mapping[int,
             record.versions[version].failed_tags = dict(polled.versions[version].config.metric_tags)
     for prepared in polled.configurations:
         await tidy(prepared.config)
+
+
+def without_empty_lines(message: str) -> str:
+    """Return a message of several lines for the log."""
+    return "\n".join(line for line in message.splitlines() if line)
 
 
 class _LoadError(Exception):

@@ -20,7 +20,7 @@ from .folders import layout
 from .folders.layout import ModelFolder
 from .folders.overrides import OverridePathError, OverrideStore
 from .folders.repositories import Repositories
-from .loading import Loader, NewVersion, Slots
+from .loading import Loader, NewVersion, Slots, without_empty_lines
 from .namespaces import NamedModels
 from .options import RepositoryOptions
 from .preparing import Preparer
@@ -341,7 +341,7 @@ class Registry:
             try:
                 await self._loader.load(record, folder, override, self._slots_for(purpose))
             except ServingError as error:
-                _log.error("%s", error.message)
+                _log.error("%s", without_empty_lines(error.message))
                 raise
             finally:
                 ensembles.follow(self.models, record, self._retirement)

@@ -1,6 +1,7 @@
 """Summaries, the responses of streams by index, and settings of metrics."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -109,5 +110,7 @@ def test_settings_are_tritons():
 
 def test_other_values_leave_the_defaults():
     names = ("counter_latencies", "summary_latencies", "histogram_latencies")
-    assert MetricsSettings.of([(name, "maybe") for name in names]) == DEFAULTS
+    settings = MetricsSettings.of([(name, "maybe") for name in names])
+    assert replace(settings, undecided=()) == DEFAULTS
+    assert settings.undecided == tuple(f"{name}=maybe" for name in names)
     assert MetricsSettings.of([("summary_quantiles", "x")]).quantiles == DEFAULTS.quantiles

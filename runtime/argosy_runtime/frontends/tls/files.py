@@ -17,8 +17,8 @@ class TlsFiles:
 
     @property
     def identity_flags(self) -> str:
-        """The flags of the certificate and its key, for messages."""
-        return f"--{self.flags}-server-cert and --{self.flags}-server-key"
+        """The flags of the certificate and its key with their files, for messages."""
+        return f"--{self.flags}-server-cert={self.certificate} and --{self.flags}-server-key={self.key}"
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ class Identity:
 def read_identity(files: TlsFiles, protocol: str) -> Identity:
     """Return the identity in the files, for clients that speak `protocol` (its name in ALPN).
 
-    Raises INVALID_ARG, naming the flags, where the files do not do.
+    Raises INVALID_ARG, naming the flags and their files, where the files do not do.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -43,7 +43,7 @@ def _require_certificates(context: ssl.SSLContext, files: TlsFiles) -> None:
     try:
         context.load_verify_locations(files.clients_root)
     except OSError as error:
-        raise _useless(f"--{files.flags}-root-cert", error) from error
+        raise _useless(f"--{files.flags}-root-cert={files.clients_root}", error) from error
 
 
 def _expiry(path: str) -> float:

@@ -20,7 +20,8 @@ _DEFAULT_QUANTILES: Final[tuple[Quantile, ...]] = (
 class MetricsSettings:
     """The families to expose: counters of latencies, summaries with their quantiles, the histogram of first responses.
 
-    `histograms` None: of decoupled models alone. `unknown` are settings that Triton does not have either.
+    `histograms` None: of decoupled models alone. `unknown` are settings that Triton does not have either,
+    `undecided` those with other values than true and false, which leave the default.
     """
 
     counters: bool = True
@@ -28,6 +29,7 @@ class MetricsSettings:
     quantiles: Sequence[Quantile] = _DEFAULT_QUANTILES
     histograms: bool | None = None
     unknown: Sequence[str] = ()
+    undecided: Sequence[str] = ()
     wrong_quantiles: Sequence[str] = ()
 
     @classmethod
@@ -42,15 +44,19 @@ class MetricsSettings:
             counters=values.get("counter_latencies") != "false",
             summaries=values.get("summary_latencies") == "true",
             quantiles=tuple(quantiles) or _DEFAULT_QUANTILES,
-            histograms={"true": True, "false": False}.get(histograms or ""),
-            unknown=tuple(name for name in values if name not in _NAMES),
+            histograms=_SWITCHED.get(histograms or ""),
+            unknown=tuple(name for name in values if name not in (*_SWITCHES, "summary_quantiles")),
+            undecided=tuple(
+                f"{name}={values[name]}" for name in _SWITCHES if values.get(name, "true") not in _SWITCHED
+            ),
             wrong_quantiles=tuple(wrong),
         )
 
 
 DEFAULTS: Final = MetricsSettings()
 """The defaults."""
-_NAMES: Final = ("counter_latencies", "summary_latencies", "summary_quantiles", "histogram_latencies")
+_SWITCHES: Final = ("counter_latencies", "summary_latencies", "histogram_latencies")
+_SWITCHED: Final = {"true": True, "false": False}
 
 
 def _quantiles(text: str) -> tuple[list[Quantile], list[str]]:

@@ -93,9 +93,9 @@ def test_a_certificate_that_expires_while_it_serves_is_reported_once(
 @pytest.mark.parametrize(
     ("change", "flag"),
     [
-        ({"certificate": "nowhere"}, "--http-server-cert and --http-server-key"),
-        ({"key": "nowhere"}, "--http-server-cert and --http-server-key"),
-        ({"clients_root": "nowhere"}, "--http-root-cert"),
+        ({"certificate": "nowhere"}, "--http-server-cert=nowhere and --http-server-key=/"),
+        ({"key": "nowhere"}, "--http-server-key=nowhere cannot be used"),
+        ({"clients_root": "nowhere"}, "--http-root-cert=nowhere cannot be used"),
     ],
 )
 def test_files_that_do_not_do_at_the_start_are_named_by_their_flags(
