@@ -281,12 +281,11 @@ class InferResponse:
         self.raw = None
 
     def keep(self, names: tuple[str, ...]) -> None:
-        """Keep only these outputs, in their order; some may be missing."""
-        if self.template is not None and _are_in_order(self.template.names, names):
+        """Keep only these outputs, in the order in which the model made them; some may be missing."""
+        if self.template is not None and _are_among(self.template.names, names):
             return
         if outputs := self.outputs:
-            by_name = {tensor.name: tensor for tensor in outputs}
-            self.outputs = [by_name[name] for name in names if name in by_name]
+            self.outputs = [tensor for tensor in outputs if tensor.name in names]
 
     @property
     def nbytes(self) -> int:
@@ -301,13 +300,11 @@ class InferResponse:
         return self.error is None and not (self._outputs if self.template is None else self.template.outputs)
 
 
-def _are_in_order(present: tuple[str, ...], names: tuple[str, ...]) -> bool:
-    """Return whether all outputs that are present are among `names`, in this order."""
-    at = 0
-    for name in names:
-        if at < len(present) and present[at] == name:
-            at += 1
-    return at == len(present)
+def _are_among(present: tuple[str, ...], names: tuple[str, ...]) -> bool:
+    for name in present:  # noqa: SIM110  # compiled, a loop costs less than a generator
+        if name not in names:
+            return False
+    return True
 
 
 _NONE_REPEATED: frozenset[str] = frozenset()

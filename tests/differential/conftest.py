@@ -1,7 +1,9 @@
 """One server per side for the whole session, each with every model of tests/models loaded."""
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import pytest
 from tests.differential.oracle import MODELS, OWN_FLAGS, flags
@@ -24,3 +26,29 @@ def started(triton_server: StartServer, argosy_server: StartServer) -> Callable[
 def server(request: pytest.FixtureRequest, started: Callable[[str], Server]) -> Server:
     """Return each side in turn: the oracle keeps the recordings true, Argosy is compared with them."""
     return started(request.param)
+
+
+COMPARED: Counter[str] = Counter()
+
+
+@pytest.fixture(scope="session")
+def compared() -> Callable[[str], None]:
+    """Return a function that counts one generated request of a kind that both servers answered."""
+
+    def count(kind: str) -> None:
+        COMPARED[kind] += 1
+
+    return count
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print how many cases were compared: recorded ones by the tests that passed, and generated ones."""
+    reports = terminalreporter.getreports("passed")
+    recorded = [report for report in reports if "tests/differential/" in report.nodeid and "[" in report.nodeid]
+    triton = sum("[triton" in report.nodeid or "test_triton_" in report.nodeid for report in recorded)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(COMPARED.items()))
+    terminalreporter.write_line(
+        f"differential: {len(recorded)} recorded cases ({triton} asked of the real Triton), "
+        f"{COMPARED.total()} generated requests ({kinds or 'none in this process'})"
+    )

@@ -6,7 +6,7 @@ from typing import Protocol
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.errors import ServingError
+from argosy_runtime.errors import DecoupledModelError, ServingError
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.protocol.model_view import ModelView, view_of
 from argosy_runtime.protocol.trace_settings import Settings
@@ -137,6 +137,20 @@ def report_missing(plane: DataPlane, name: str, version: str) -> None:
     except ServingError:
         if not plane.model_ready(name, version):
             raise
+
+
+def report_decoupled(plane: DataPlane, name: str, version: str) -> None:
+    """Raise the error of a model that may not be asked for one response, or that is missing; both precede what is wrong
+    with a request.
+    """
+    report_missing(plane, name, version)
+    try:
+        decoupled = plane.model_config(name, version).model_transaction_policy.decoupled
+    except ServingError:
+        # It is not loaded yet, and the request waits for it.
+        return
+    if decoupled:
+        raise DecoupledModelError
 
 
 def answer_view(plane: DataPlane, response: InferResponse, name: str, version: str) -> Callable[[], ModelView]:

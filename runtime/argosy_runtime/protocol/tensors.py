@@ -64,13 +64,16 @@ class InputBytes:
         count = element_count(name, shape)
         if len(elements) == count:
             return string_array(elements, shape)
+        self._miscount(name, len(elements), count)
+        return _NO_STRINGS
+
+    def _miscount(self, name: str, present: int, count: int) -> None:
         of = f"for inference input '{name}' for model '{self._model}'"
         self._miscounted[name] = (
             f"unexpected number of string elements {count + 1} {of}, expecting {count}"
-            if len(elements) > count
-            else f"expected {count} string elements {of}, got {len(elements)}"
+            if present > count
+            else f"expected {count} string elements {of}, got {present}"
         )
-        return _NO_STRINGS
 
     def check(self, names: Iterable[str]) -> None:
         """Raise INVALID_ARG if an input of a request with these inputs has a wrong number of strings."""
@@ -82,6 +85,10 @@ class InputBytes:
         try:
             elements = split_strings(data, most=count)
         except StringsError as error:
+            # Triton counts the one that is cut short, too, and reports a wrong count first.
+            if error.length is not None and error.count + 1 != count:
+                self._miscount(name, error.count + 1, count)
+                return _NO_STRINGS
             raise invalid(self._cut_short(name, error)) from None
         return self.strings(name, shape, elements)
 
@@ -104,3 +111,8 @@ def element_count(name: str, shape: tuple[int, ...]) -> int:
     if problem := size_problem(shape):
         raise invalid(f"invalid shape for input '{name}': {problem}")
     return prod(shape)
+
+
+def datatype_name(datatype: str) -> str:
+    """Return a datatype as Triton's messages name it: one that it does not know is <invalid>."""
+    return datatype if datatype in DTYPES else "<invalid>"

@@ -35,10 +35,13 @@ def join_strings(elements: Iterable[bytes]) -> bytes:
 
 
 class StringsError(ValueError):
-    """The bytes of a BYTES tensor end too early: `left` of them remain where a length, or `length` bytes, are due."""
+    """The bytes of a BYTES tensor end too early, after `count` whole elements: `left` of them remain where a length, or
+    `length` bytes, are due.
+    """
 
-    def __init__(self, left: int, length: int | None) -> None:
+    def __init__(self, count: int, left: int, length: int | None) -> None:
         super().__init__("the bytes end within an element" if length is not None else "the bytes end within a length")
+        self.count = count
         self.left = left
         self.length = length
 
@@ -50,11 +53,11 @@ def split_strings(data: Data, most: int | None = None) -> list[bytes]:
     while offset < size and (most is None or len(elements) <= most):
         start = offset + _LENGTH.size
         if start > size:
-            raise StringsError(size - offset, None)
+            raise StringsError(len(elements), size - offset, None)
         length = int(_LENGTH.unpack_from(data, offset)[0])
         offset = start + length
         if offset > size:
-            raise StringsError(size - start, length)
+            raise StringsError(len(elements), size - start, length)
         elements.append(bytes(data[start:offset]))
     return elements
 

@@ -9,7 +9,7 @@ from typing import Final
 from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
 from argosy_runtime.frontends import shared_memory
 from argosy_runtime.frontends.forwarding import HeaderForwarding, refusal
-from argosy_runtime.frontends.port import DataPlane, answer_view, report_missing
+from argosy_runtime.frontends.port import DataPlane, answer_view, report_decoupled
 from argosy_runtime.http2 import Stream
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.protocol.grpc import request as grpc_request
@@ -114,8 +114,10 @@ class InferCall(UnaryCall):
                 decoded = inference.decoder.decode(parsed, data, start)
                 inference.forward_headers(decoded.request, self.head)
             except ServingError:
-                report_missing(inference.plane, parsed.model_name, parsed.model_version)
+                report_decoupled(inference.plane, parsed.model_name, parsed.model_version)
                 raise
+        except DecoupledModelError as decoupled:
+            self.refuse(unsupported(f"{grpc_request.ENDPOINT} {decoupled.message}"))
         except ServingError as error:
             self.refuse(error)
         else:

@@ -7,7 +7,7 @@ from argosy_runtime.errors import DecoupledModelError, ErrorKind, ServingError, 
 from argosy_runtime.frontends import shared_memory
 from argosy_runtime.frontends.forwarding import refusal
 from argosy_runtime.frontends.inflating import OFFLOAD_BYTES, in_thread
-from argosy_runtime.frontends.port import DataPlane, answer_view, lazy_view, report_missing
+from argosy_runtime.frontends.port import DataPlane, answer_view, lazy_view, report_decoupled
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse
 from argosy_runtime.protocol.http import request as http_request
 from argosy_runtime.protocol.http import response as http_response
@@ -100,9 +100,11 @@ class InferHandler:
         return http_request.decode(body, header_length, self._model, self._version, self._limit)
 
     def refuse(self, context: RequestContext, error: ServingError) -> None:
-        """Send the error of a request. That its model is missing takes precedence."""
+        """Send the error of a request. That its model is missing, or decoupled, takes precedence."""
         try:
-            report_missing(self._plane, self._model, self._version)
+            report_decoupled(self._plane, self._model, self._version)
+        except DecoupledModelError as decoupled:
+            error = unsupported(f"{http_request.ENDPOINT} {decoupled.message}")
         except ServingError as first:
             error = first
         reply = error_reply(error)

@@ -9,7 +9,7 @@ from tritonclient.grpc import service_pb2 as pb
 from argosy_runtime.errors import invalid
 from argosy_runtime.messages import Array, InferRequest, Tensor
 from argosy_runtime.modelconfig.versions import number_of
-from argosy_runtime.protocol.tensors import DTYPES, InputBytes, element_count
+from argosy_runtime.protocol.tensors import DTYPES, InputBytes, datatype_name, element_count
 from argosy_runtime.shared_memory.checks import MAX_NUMBER
 from argosy_runtime.shared_memory.locations import TensorLocation, TensorLocations
 from argosy_runtime.tensors import raw_tensor
@@ -98,7 +98,7 @@ def _contents(item: Any, model: str, shape: tuple[int, ...], has_raw: bool, read
     if others:
         raise invalid(f"{start}, binary data was already supplied.")
     if item.datatype not in types:
-        raise invalid(f"{start} of type '{types[0]}', expected datatype '{item.datatype}'")
+        raise invalid(f"{start} of type '{types[0]}', expected datatype '{datatype_name(item.datatype)}'")
     values = getattr(item.contents, field_name)
     if item.datatype == "BYTES":
         return read.strings(item.name, shape, list(values))

@@ -156,8 +156,6 @@ class _Inputs:
     def read(self, document: dict[str, Any]) -> None:
         for item in member(document, "inputs", list, "Unable to parse 'inputs'"):
             tensor = self._tensor(item)
-            if tensor.name in self._request.inputs:
-                raise invalid(f"{self._request.log_prefix}input '{tensor.name}' already exists in request")
             self._request.inputs[tensor.name] = tensor
         if self._offset != len(self._binary):
             raise invalid(f"unexpected additional input data for model '{self._request.model_name}'")
@@ -168,6 +166,8 @@ class _Inputs:
         name = member(item, "name", str, "Unable to parse 'name'")
         datatype = member(item, "datatype", str, "Unable to parse 'datatype'")
         shape = _shape(member(item, "shape", list, "Unable to parse 'shape'"))
+        if name in self._request.inputs:
+            raise invalid(f"{self._request.log_prefix}input '{name}' already exists in request")
         if "binary_data_size" in parameters:
             data = self._take(name, parameters["binary_data_size"])
             return self._read.tensor(name, datatype, shape, data)
