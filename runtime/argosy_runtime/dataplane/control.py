@@ -1,8 +1,10 @@
 """Loads and unloads that clients and running models ask for."""
 
+import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 
-from argosy_runtime.errors import unavailable, unsupported
+from argosy_runtime.errors import invalid, unavailable, unsupported
 from argosy_runtime.repository.options import ControlMode
 from argosy_runtime.repository.registry import Registry
 
@@ -33,6 +35,19 @@ class ModelControl:
         """Unload a model."""
         self._require_explicit("unload", name)
         await self._registry.unload(name, unload_dependents)
+
+    async def register(self, repository: Path, folder: str, name: str) -> None:
+        """Add a repository, whose model in `folder` gets the name `name`."""
+        self._registry.require_working()
+        if self._options.control_mode is not ControlMode.EXPLICIT:
+            raise unsupported("repository registration is not allowed if model control mode is not EXPLICIT")
+        if not await asyncio.to_thread(repository.is_dir):
+            raise invalid(f"failed to register '{repository}', repository not found")
+        self._registry.repositories.register(repository, folder, name)
+
+    def unregister(self, repository: Path) -> None:
+        """Remove a repository that was registered."""
+        self._registry.repositories.unregister(repository)
 
     def _require_explicit(self, what: str, name: str) -> None:
         self._registry.require_working()

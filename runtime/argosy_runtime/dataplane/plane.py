@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version as distribution_version
+from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
 
@@ -225,6 +226,12 @@ class DataPlane:
 
     async def unload(self, name: str, unload_dependents: bool) -> None:
         await self._control.unload(name, unload_dependents)
+
+    async def register(self, repository: Path, folder: str, name: str) -> None:
+        await self._control.register(repository, folder, name)
+
+    def unregister(self, repository: Path) -> None:
+        self._control.unregister(repository)
 
     @property
     def requests(self) -> int:

@@ -21,7 +21,7 @@ def is_vertex_ai(environment: Mapping[str, str]) -> bool:
 def add_cloud_flags(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
     """Add the flags of both ports."""
     add = parser.add_argument
-    of_model = "serve the model that SAGEMAKER_TRITON_DEFAULT_MODEL_NAME names at /invocations, and /ping"
+    of_model = "serve /ping, /invocations for the model that SAGEMAKER_TRITON_DEFAULT_MODEL_NAME names, and /models"
     add("--allow-sagemaker", type=boolean, default=False, help=of_model)
     add("--sagemaker-port", type=port, default=8080)
     add("--sagemaker-safe-port-range", type=_range, metavar="FIRST-LAST", help="ports that SageMaker may be served on")

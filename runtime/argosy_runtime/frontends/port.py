@@ -1,6 +1,7 @@
 """The data plane as the front ends see it, and the codecs' view of its models."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from tritonclient.grpc import service_pb2 as pb
@@ -68,6 +69,12 @@ class DataPlane(Protocol):
 
     async def unload(self, name: str, unload_dependents: bool) -> None:
         """Unload a model."""
+
+    async def register(self, repository: Path, folder: str, name: str) -> None:
+        """Add a repository of models, whose model in `folder` gets the name `name`; load nothing."""
+
+    def unregister(self, repository: Path) -> None:
+        """Remove a repository that was registered; its models serve on."""
 
     def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission:
         """Start a request: any number of responses go to `deliver`, the last with `final`; maybe before this returns.

@@ -131,6 +131,11 @@ class ModelRecord:
                 yield version.served
 
     @property
+    def has_left(self) -> bool:
+        """True if it was unloaded and no version serves or is on its way."""
+        return not self.desired and all(version.state is State.UNAVAILABLE for version in self.versions.values())
+
+    @property
     def may_leave(self) -> bool:
         """True if no client has loaded it by its name, and none of its versions has open requests."""
         return not self.requested and all(

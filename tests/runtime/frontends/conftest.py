@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,15 @@ from tests.runtime.shared_memory.memories import Memories
 from tritonclient.grpc import model_config_pb2 as mc
 from tritonclient.grpc import service_pb2 as pb
 
-from argosy_runtime.errors import DecoupledModelError, ServingError, internal, invalid, not_found, unavailable
+from argosy_runtime.errors import (
+    DecoupledModelError,
+    ErrorKind,
+    ServingError,
+    internal,
+    invalid,
+    not_found,
+    unavailable,
+)
 from argosy_runtime.frontends import metrics as metrics_frontend
 from argosy_runtime.frontends.grpc import listener as grpc_frontend
 from argosy_runtime.frontends.http import app as http_frontend
@@ -69,12 +78,14 @@ class FakePlane:
     def reset(self) -> None:
         """Forget everything seen."""
         self.is_ready = True
+        self.failure = "the model broke"
         self.requests: list[InferRequest] = []
         self.started = threading.Event()
         self.cancelled = threading.Event()
         self.released = threading.Event()
         self.loaded: list[tuple[str, str | None, dict[str, bytes]]] = []
         self.unloaded: list[tuple[str, bool]] = []
+        self.registered: dict[Path, tuple[str, str]] = {}
         self.log = LogSettings()
         self.tracer = Tracer(TraceOptions())
         self.regions = client_regions()
@@ -141,9 +152,19 @@ class FakePlane:
         self.loaded.append((name, config, dict(files)))
         if name == "bad":
             raise invalid("failed to load 'bad'")
+        if name == "large":
+            raise internal("load failed: CUDA out of memory")
 
     async def unload(self, name: str, unload_dependents: bool) -> None:
         self.unloaded.append((name, unload_dependents))
+
+    async def register(self, repository: Path, folder: str, name: str) -> None:
+        if repository in self.registered:
+            raise ServingError(ErrorKind.ALREADY_EXISTS, f"model repository '{repository}' has already been registered")
+        self.registered[repository] = (folder, name)
+
+    def unregister(self, repository: Path) -> None:
+        del self.registered[repository]
 
     def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission:
         self.requests.append(request)
@@ -158,7 +179,7 @@ class FakePlane:
         if request.model_name == "slow":
             await self._wait()
         if request.model_name == "fails":
-            deliver(_response(request, error=internal("the model broke")))
+            deliver(_response(request, error=internal(self.failure)))
         elif request.model_name == "repeat":
             for turn in range(int(request.inputs["IN"].array[0])):
                 await asyncio.sleep(0)

@@ -78,14 +78,23 @@ class HttpApp:
         if route is None:
             return Fixed(message_reply(404, "Not Found"))
         endpoint, captures = route
-        restriction = self._restricted.get(endpoint.api)
-        if restriction is not None:
-            value = head.headers.get(restriction.header.lower().encode())
-            if not restriction.allows(None if value is None else value.decode("latin-1")):
-                return Fixed(message_reply(403, restriction.refusal("API")))
+        refused = refusal(self._restricted, endpoint.api, head)
+        if refused is not None:
+            return refused
         if head.method not in endpoint.methods:
             return Fixed(message_reply(405, "Method Not Allowed"))
         return endpoint.handler(head, *captures)
+
+
+def refusal(restricted: Restrictions, api: Api, head: Head) -> Handler | None:
+    """Return the handler that refuses a request without the header that a group needs; None where it may enter."""
+    restriction = restricted.get(api)
+    if restriction is None:
+        return None
+    value = head.headers.get(restriction.header.lower().encode())
+    if restriction.allows(None if value is None else value.decode("latin-1")):
+        return None
+    return Fixed(message_reply(403, restriction.refusal("API")))
 
 
 def _by(api: Api, methods: frozenset[str], answer: Answer) -> _Endpoint:

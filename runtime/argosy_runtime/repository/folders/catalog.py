@@ -39,9 +39,14 @@ class Catalog:
 
     def by_repository(self) -> dict[Path, frozenset[str]]:
         """Return the names of the models of each repository. Raises as `names`."""
-        return {repository: self._names(repository) for repository in self._repositories}
+        return {repository: self.of(repository) for repository in self._repositories}
 
-    def _names(self, repository: Path) -> frozenset[str]:
+    def forget(self, repository: Path) -> None:
+        """Drop what is known of a repository."""
+        self._listings.pop(repository, None)
+
+    def of(self, repository: Path) -> frozenset[str]:
+        """Return the names of the models of one repository, which need not be one of these. Raises as `names`."""
         try:
             status = os.stat(repository)
             listing = self._listings.get(repository)

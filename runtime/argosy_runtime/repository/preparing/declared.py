@@ -17,8 +17,15 @@ from argosy_runtime.repository.options import RepositoryOptions
 def declared_config(folder: ModelFolder, override: str | None) -> ModelConfig:
     """Return the model's configuration: the override (JSON) of a load request, or config.pbtxt, or an empty one.
 
-    Raises ConfigError.
+    A model whose folder has another name keeps its own. Raises ConfigError.
     """
+    config = _written_config(folder, override)
+    if folder.renamed:
+        config.name = folder.name
+    return config
+
+
+def _written_config(folder: ModelFolder, override: str | None) -> ModelConfig:
     if override is not None:
         return parse_json(override)
     if folder.config_text is None:
@@ -36,6 +43,8 @@ def declared_version(folder: ModelFolder, version: int, model: ModelConfig) -> M
         raise ConfigError(problem)
     path = folder.version_path(version) / VERSION_CONFIG_FILE
     config = parse_text(folder.version_configs[version], str(path))
+    if folder.renamed:
+        config.name = folder.name
     if config.name and config.name != folder.name:
         raise ConfigError(f"{path} is the configuration of a model '{config.name}'; its name must be '{folder.name}'")
     config.ClearField("version_policy")

@@ -90,9 +90,6 @@ async def test_a_wrong_content_type_is_refused(amazon: httpx.AsyncClient, conten
 async def test_other_paths_of_sagemaker(amazon: httpx.AsyncClient) -> None:
     assert (await amazon.get("/v2")).status_code == 400
     assert (await amazon.get("/invocations")).status_code == 405
-    for path in ("/models", "/models/x", "/models/x/invoke"):
-        reply = await amazon.post(path)
-        assert (reply.status_code, "multi-model" in reply.json()["error"]) == (501, True)
 
 
 async def test_restrictions_of_http_are_those_of_sagemaker(plane: FakePlane) -> None:

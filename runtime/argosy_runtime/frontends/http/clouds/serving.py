@@ -17,7 +17,7 @@ async def serve_sagemaker(
 
     Raises UNAVAILABLE, naming the flag, where the port cannot be had.
     """
-    app = sagemaker.SageMakerApp(HttpApp(plane, options), requested)
+    app = sagemaker.SageMakerApp(HttpApp(plane, options), plane, options, requested)
     return await _serve(app, options, requested.port, sagemaker.PORT_FLAG)
 
 

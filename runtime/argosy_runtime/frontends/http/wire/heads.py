@@ -1,10 +1,12 @@
 """Heads of HTTP requests."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
 import httptools
+
+from .reply import Reply
 
 MAX_HEAD_BYTES: Final = 1 << 16
 # A body with this header may be longer than what is parsed at once.
@@ -16,6 +18,8 @@ class Head:
     has names and values as they came.
 
     `binary_type` begins the content type of binary answers, where it is not that of the V2 protocol.
+
+    `reworded` is what a complete reply is turned into before it is sent, None for itself.
 
     `length` is the body's in bytes, unless it is `chunked`. `old` is HTTP/1.0. `unbounded`: a header says how long the
     JSON in the body is.
@@ -32,6 +36,7 @@ class Head:
         "old",
         "only_head",
         "path",
+        "reworded",
         "unbounded",
         "written",
     )
@@ -56,6 +61,7 @@ class Head:
         self.only_head = method == "HEAD"
         self.unbounded = _UNBOUNDED in headers
         self.binary_type = ""
+        self.reworded: Callable[[Reply], Reply] | None = None
         self.written = list(headers.items()) if written is None else written
 
     @property

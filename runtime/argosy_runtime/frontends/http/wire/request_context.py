@@ -105,6 +105,8 @@ class RequestContext:
             self.keep_alive = False
             self._end()
             return
+        if self.head.reworded is not None:
+            reply = self.head.reworded(reply)
         size = 0
         for chunk in reply.chunks:
             size += len(chunk)
