@@ -4,10 +4,12 @@ import hashlib
 import re
 from collections.abc import Iterator
 
+import httpx
 import openai
 import pytest
 from tests import tiny_llama
 from tests.serve import process
+from tests.waiting import wait
 
 KEY = "a-long-random-key"
 CHAT: list[dict[str, str]] = [{"role": "user", "content": "Grüße 🙂"}]
@@ -74,6 +76,27 @@ def test_probabilities_join_to_the_bytes_of_the_text(client: openai.OpenAI) -> N
     raw = b"".join(bytes(token.bytes or []) for token in content)
     assert raw.decode(errors="replace") == answer.choices[0].message.content
     assert all(token.logprob == token.top_logprobs[0].logprob for token in content)
+
+
+@pytest.mark.parametrize(("encoding", "start"), [("text", "TEXT named_metrics."), ("json", "JSON {")])
+def test_generate_says_how_full_the_engines_cache_is(serving: process.Serving, encoding: str, start: str) -> None:
+    def load() -> str:
+        answer = httpx.post(
+            f"http://127.0.0.1:{serving.ports['HTTP']}/v2/models/tiny/generate",
+            json={"text_input": "Once", "max_tokens": 3},
+            headers={"endpoint-load-metrics-format": encoding, "x-inner": "secret"},
+            timeout=60,
+        )
+        assert answer.status_code == 200
+        return answer.headers.get("endpoint-load-metrics", "")
+
+    wait(lambda: load().startswith(start), 0.2)
+    value = load().replace('"', "")
+    numbers = re.findall(r"(kv_cache_utilization|max_token_capacity)[=:]([0-9.]+)", value)
+    assert [name for name, _ in numbers] == ["kv_cache_utilization", "max_token_capacity"]
+    (_, share), (_, tokens) = numbers
+    assert 0 <= float(share) < 1
+    assert int(tokens) >= 256
 
 
 def test_errors(client: openai.OpenAI, serving: process.Serving) -> None:

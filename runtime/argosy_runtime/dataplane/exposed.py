@@ -1,6 +1,6 @@
 """All metrics of a server: of its models, of itself and its machine, and those that models define."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from time import monotonic_ns, time
 
 from argosy_runtime.backends.devices.pinned_pool import PINNED_POOL
@@ -45,10 +45,6 @@ class ExposedMetrics:
     def texts(self, records: Sequence[ModelRecord]) -> AsyncIterator[bytes]:
         """Return everything in Prometheus' text format, a few models at a time."""
         return in_parts(records, self._of_models, lambda: [*self._own(), *self.custom.families()])
-
-    def samples(self, family: str) -> Sequence[tuple[Mapping[str, str], float]]:
-        """Return the samples of a family that models define."""
-        return self.custom.samples(family)
 
     def _of_models(self, records: Sequence[ModelRecord]) -> list[Family]:
         now = monotonic_ns()

@@ -16,6 +16,7 @@ from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, un
 from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.ondemand.loads import OnDemandLoads, loads_on_demand
 from argosy_runtime.ondemand.waiting import Enter
+from argosy_runtime.protocol.orca import FAMILY, CacheLoad, load_of_blocks
 from argosy_runtime.protocol.trace_settings import Settings
 from argosy_runtime.repository import describing
 from argosy_runtime.repository.folders.layout import ModelFolder, require_folders
@@ -38,6 +39,7 @@ from argosy_runtime.telemetry.tracing.options import TraceOptions
 from argosy_runtime.telemetry.tracing.settings import Changes
 from argosy_runtime.telemetry.tracing.tracer import Tracer
 
+from .caches import load_of_engines
 from .control import ModelControl
 from .exposed import ExposedMetrics
 from .model_calls import ModelCalls
@@ -298,8 +300,9 @@ class DataPlane:
     def change_log_settings(self, changes: Mapping[str, Setting]) -> None:
         self._log_settings.change(changes)
 
-    def model_metric(self, family: str) -> Sequence[tuple[Mapping[str, str], float]]:
-        return self.exposed.samples(family)
+    def cache_load(self, name: str) -> CacheLoad | None:
+        samples = self.exposed.custom.samples(FAMILY)
+        return load_of_blocks(samples) if samples else load_of_engines(self._records(), name)
 
     def trace_settings(self, name: str) -> Settings:
         self._require_ready(name)

@@ -10,6 +10,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import DecoupledModelError, ServingError
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.protocol.model_view import ModelView, view_of
+from argosy_runtime.protocol.orca import CacheLoad
 from argosy_runtime.protocol.trace_settings import Settings
 from argosy_runtime.shared_memory.regions import ClientRegions
 from argosy_runtime.telemetry.log_settings import Setting
@@ -107,8 +108,8 @@ class DataPlane(Protocol):
     def change_log_settings(self, changes: Mapping[str, Setting]) -> None:
         """Change what is logged; `changes` have the types of `log_settings.KINDS`."""
 
-    def model_metric(self, family: str) -> Sequence[tuple[Mapping[str, str], float]]:
-        """Return labels and values of a family of metrics that models define; none where there is no such family."""
+    def cache_load(self, name: str) -> CacheLoad | None:
+        """Return the load of the key-value caches that answer a model's requests; None where it is unknown."""
 
     def trace_settings(self, name: str) -> Settings:
         """Return the trace settings of a model, or those of all for ""; the names are the trace extension's."""

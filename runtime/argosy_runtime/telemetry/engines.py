@@ -79,12 +79,15 @@ class EngineCounters:
 class EngineLoad:
     """All engines of a model version now. `cache`: share (0 to 1) of their caches in use, None where unknown.
 
+    `cache_tokens`: those that these caches hold together, None where unknown.
+
     `asleep` engines have to be woken. `states` are those of each one, by its instance.
     """
 
     waiting: int
     running: int
     cache: float | None
+    cache_tokens: int | None
     asleep: int
     states: Mapping[str, EngineState]
 
@@ -118,6 +121,7 @@ class EngineStatistics:
             waiting=sum([max(state.waiting, 0) for state in states.values()]),
             running=sum([max(state.running, 0) for state in states.values()]),
             cache=sum(caches) / len(caches) if caches else None,
+            cache_tokens=_sum([state.cache_tokens for state in states.values()]),
             asleep=sum([state.asleep for state in states.values()]),
             states=states,
         )
@@ -143,6 +147,11 @@ def _totals(state: EngineState) -> tuple[int, int, int, int]:
         _possible(state.cached_tokens or 0),
         _possible(state.preemptions),
     )
+
+
+def _sum(tokens: Iterable[int | None]) -> int | None:
+    sizes = [_possible(number) for number in tokens if number is not None and number > 0]
+    return sum(sizes) if sizes else None
 
 
 def _possible(tokens: int) -> int:

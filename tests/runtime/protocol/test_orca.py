@@ -2,7 +2,7 @@
 
 import pytest
 
-from argosy_runtime.protocol.orca import load_header
+from argosy_runtime.protocol.orca import CacheLoad, load_header, load_of_blocks
 
 SAMPLES = [
     ({"kv_cache_block_type": "used", "model": "m"}, 25.0),
@@ -21,14 +21,15 @@ SAMPLES = [
     ],
 )
 def test_encodings(encoding: str, expected: str) -> None:
-    assert load_header(encoding, SAMPLES) == expected
+    assert load_header(encoding, CacheLoad(0.25, 6400)) == expected
 
 
-def test_without_a_sample_there_is_no_header() -> None:
-    assert load_header("text", SAMPLES[:2]) == ""
-    assert load_header("text", []) == ""
+def test_the_load_of_blocks() -> None:
+    assert load_of_blocks(SAMPLES) == CacheLoad(0.25, 6400)
+    assert load_of_blocks([(labels, 0.0) for labels, _ in SAMPLES]) == CacheLoad(0.0, 0)
 
 
-def test_an_empty_cache_is_not_used() -> None:
-    empty = [(labels, 0.0) for labels, _ in SAMPLES]
-    assert load_header("text", empty).startswith("TEXT named_metrics.kv_cache_utilization=0.000000")
+def test_it_is_unknown_without_a_sample_or_with_a_negative_one() -> None:
+    assert load_of_blocks(SAMPLES[:2]) is None
+    assert load_of_blocks([]) is None
+    assert load_of_blocks([*SAMPLES, ({"kv_cache_block_type": "used"}, -1.0)]) is None

@@ -50,6 +50,16 @@ def test_what_a_lost_one_reported_last_is_over():
     assert (load.waiting, load.running, load.cache, load.asleep, load.states) == (0, 0, None, 0, {})
 
 
+def test_caches_without_a_size_do_not_count():
+    engines = EngineStatistics()
+    engines.update("m_0", EngineState(0, 0, None, 0, 0, cache_tokens=64))
+    engines.update("m_1", EngineState(0, 0, None, 0, 0, cache_tokens=-1))
+    engines.update("m_2", EngineState(0, 0, None, 0, 0, cache_tokens=32))
+    assert engines.load(["m_0", "m_1", "m_2"]).cache_tokens == 96
+    assert engines.load(["m_1"]).cache_tokens is None
+    assert engines.load([]).cache_tokens is None
+
+
 def test_a_cache_that_cannot_be_so_is_unknown():
     engines = EngineStatistics()
     engines.update("m_0", state(cache=float("nan"), waiting=-1))

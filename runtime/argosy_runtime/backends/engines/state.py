@@ -44,6 +44,7 @@ class EngineState(msgspec.Struct, frozen=True, tag=True):
     `cached_tokens` are those of prompts that the prefix cache had (None without one), and `preemptions`: running
     requests that lost their cache to others. An engine that is `asleep` has its weights in the host's memory, and has
     to be woken before it generates. `times` are new since the last report, None where the engine measures none.
+    `cache_tokens`: tokens that the cache holds, None where that is unknown.
     """
 
     waiting: int
@@ -56,3 +57,4 @@ class EngineState(msgspec.Struct, frozen=True, tag=True):
     asleep: bool = False
     adapters: AdapterState | None = None
     times: EngineTimes | None = None
+    cache_tokens: int | None = None

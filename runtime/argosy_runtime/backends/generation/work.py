@@ -71,10 +71,10 @@ class WorkReports:
         if work.metered is not None:
             work.metered.answered(now, work.cached)
 
-    def send(self, waiting: int, running: int, cache: float | None) -> None:
-        """Report the state if it has changed."""
+    def send(self, waiting: int, running: int, cache: float | None, cache_tokens: int | None) -> None:
+        """Report the state if it has changed. `cache_tokens`: how many the cache holds."""
         tokens = (self._prompt_tokens, self._generated_tokens, self._cached_tokens)
-        state = EngineState(waiting, running, cache, *tokens)
+        state = EngineState(waiting, running, cache, *tokens, cache_tokens=cache_tokens)
         if state != self.reported:
             self.reported = state
             self._host.report(msgspec.structs.replace(state, times=self._meter.take()))

@@ -38,6 +38,7 @@ class Engine:
         self._request_error = request_error
         self._host = host
         self._reports = WorkReports(name, host)
+        self._cache_tokens: int | None = None
         self._numbers = itertools.count()
         self._open: dict[int, EngineWork] = {}
         self._stopping = False
@@ -169,16 +170,19 @@ class Engine:
                     break
         return newest
 
-    def _state(self, statistics: dict[str, Any]) -> tuple[int, int, float | None]:
-        """Return the waiting and the running requests, and the share of the cache in use."""
+    def _state(self, statistics: dict[str, Any]) -> tuple[int, int, float | None, int | None]:
+        """Return the waiting and the running requests, the share of the cache in use, and the tokens it holds."""
         running = sum(1 for work in self._open.values() if work.tokens)
         waiting = len(self._open) - running
         cache = statistics.get("kvCacheStats") or {}
         most, used = int(cache.get("maxNumBlocks") or 0), int(cache.get("usedNumBlocks") or 0)
+        if most:
+            self._cache_tokens = most * int(cache.get("tokensPerBlock") or 0) or None
         return (
             int(statistics.get("numQueuedRequests", waiting)),
             int(statistics.get("numActiveRequests", running)),
             used / most if most else (0.0 if self._reports.reported and not self._open else None),
+            self._cache_tokens,
         )
 
     def _fail(self, number: int, work: EngineWork, error: ServingError) -> None:

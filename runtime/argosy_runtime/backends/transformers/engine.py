@@ -22,14 +22,15 @@ class Engine:
     """A `ContinuousBatchingManager`, and a thread that hands its outputs to the requests.
 
     The thread also looks for clients that have gone, and notices when the manager's own thread has died; then every
-    request fails with the reason, and the host replaces the instance.
+    request fails with the reason, and the host replaces the instance. `cache_tokens`: how many the cache holds.
     """
 
-    def __init__(self, name: str, manager: Any, cached: FifoCache[str, int], host: Host) -> None:
+    def __init__(self, name: str, manager: Any, cached: FifoCache[str, int], host: Host, cache_tokens: int) -> None:
         self._name = name
         self._manager = manager
         self._cached = cached
         self._host = host
+        self._cache_tokens = cache_tokens
         self._reports = WorkReports(name, host)
         self._numbers = itertools.count()
         self._open: dict[str, Work] = {}
@@ -94,7 +95,7 @@ class Engine:
         """Report the batch's state where it has changed. An error there leaves the requests alone."""
         try:
             running, cache = self._batch()
-            self._reports.send(max(len(self._open) - running, 0), running, cache)
+            self._reports.send(max(len(self._open) - running, 0), running, cache, self._cache_tokens)
         except Exception as error:
             self._reports.failed(error)
 

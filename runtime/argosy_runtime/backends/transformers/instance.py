@@ -143,7 +143,7 @@ def open_on(spec: InstanceSpec, host: Host, devices: tuple[str, ...]) -> Generat
         f"model instance '{spec.name}' runs on {', '.join(devices)}{split}; it keeps {opened.size.tokens} tokens of "
         f"cache, {taken} bytes",
     )
-    engine = Engine(spec.name, opened.manager, opened.sampler.cached, host)
+    engine = Engine(spec.name, opened.manager, opened.sampler.cached, host, opened.size.tokens)
     return GenerationInstance(spec, abilities, tokenizer, engine, ranks)
 
 

@@ -15,7 +15,8 @@ class EngineReports:
     """The newest state of an engine. vLLM calls `record` after every step, and does not promise the fields it reads.
 
     `after_step` is called then, too, once the outputs of the step are with their requests. What it raises is logged:
-    vLLM would fail all requests of the engine for it.
+    vLLM would fail all requests of the engine for it. `cache_config` is vLLM's own, and has the
+    cache's size once the engine has started.
     """
 
     def __init__(self, most_adapters: int) -> None:
@@ -26,6 +27,7 @@ class EngineReports:
         self._asleep = False
         self._is_new = True
         self.after_step: Callable[[], None] | None = None
+        self.cache_config: Any = None
 
     def record(self, scheduler: Any, iteration: Any, engine: int = 0) -> None:
         """Take a `SchedulerStats` and an `IterationStats` of an engine (with data parallelism there are several).
@@ -88,6 +90,7 @@ class EngineReports:
             asleep=self._asleep,
             adapters=self._adapters(schedulers) if self._most_adapters else None,
             times=self._meter.take(),
+            cache_tokens=_cache_tokens(self.cache_config),
         )
 
     def _adapters(self, schedulers: Sequence[Any]) -> AdapterState:
@@ -100,6 +103,13 @@ def _waiting(scheduler: Any) -> int:
     return int(scheduler.num_waiting_reqs) + int(getattr(scheduler, "num_skipped_waiting_reqs", 0))
 
 
+def _cache_tokens(config: Any) -> int | None:
+    """Return how many tokens a cache holds: as vLLM counts them, in releases that do not by its blocks."""
+    blocks = getattr(config, "num_gpu_blocks", None) or 0
+    tokens = getattr(config, "kv_cache_size_tokens", None) or blocks * (getattr(config, "block_size", None) or 0)
+    return int(tokens) or None
+
+
 def stat_logger_class(base: Any, reports: EngineReports) -> Any:
     """Return the class of the only logger that vLLM then makes. `base` is its `PrometheusStatLogger`.
 
@@ -110,7 +120,8 @@ def stat_logger_class(base: Any, reports: EngineReports) -> Any:
         """Passes the statistics of every step on, and has none of the metrics of `base`."""
 
         def __init__(self, vllm_config: Any, engine_indexes: list[int] | None = None) -> None:
-            """Register no metrics."""
+            """Register no metrics, and note where the cache's size will be."""
+            reports.cache_config = getattr(vllm_config, "cache_config", None)
 
         def record(
             self, scheduler_stats: Any, iteration_stats: Any, mm_cache_stats: Any = None, engine_idx: int = 0

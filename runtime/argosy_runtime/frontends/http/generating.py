@@ -42,7 +42,7 @@ class Generating:
         if first.error is not None:
             return json_reply(http_response.encode_error(first.error.message), status)
         reply = json_reply(generate.encode(first), status)
-        reply.headers = (*reply.headers, *self._endpoint_load(context))
+        reply.headers = (*reply.headers, *self._endpoint_load(context, model))
         return reply
 
     async def generate_stream(self, context: RequestContext, model: str, version: str = "") -> None:
@@ -53,21 +53,23 @@ class Generating:
             async for response in responses:
                 status, event = _status_and_event(response)
                 if not context.started:
-                    context.start(status, (*_EVENT_HEADERS, *self._endpoint_load(context)))
+                    context.start(status, (*_EVENT_HEADERS, *self._endpoint_load(context, model)))
                 if event:
                     await context.write(event)
             if not context.started:
                 context.start(200, _EVENT_HEADERS)
         context.end()
 
-    def _endpoint_load(self, context: RequestContext) -> Headers:
-        """Return the header about the caches' load, where the client asks for it and a model reports it."""
+    def _endpoint_load(self, context: RequestContext, model: str) -> Headers:
+        """Return the header about the caches' load, where the client asks for it and it is known."""
         requested = context.header(orca.REQUEST_HEADER)
         if requested is None:
             return ()
-        value = orca.load_header(requested, self._plane.model_metric(orca.FAMILY))
+        load = self._plane.cache_load(model)
+        value = "" if load is None else orca.load_header(requested, load)
         if not value:
-            _log.error("no %s: no model reports %s, or '%s' is no format", orca.RESPONSE_HEADER, orca.FAMILY, requested)
+            reason = f"'{requested}' is no format" if load else f"neither an engine nor {orca.FAMILY} reports a cache"
+            _log.error("no %s: %s", orca.RESPONSE_HEADER, reason)
             return ()
         return ((orca.RESPONSE_HEADER, value),)
 

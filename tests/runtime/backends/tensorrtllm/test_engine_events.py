@@ -91,7 +91,7 @@ def test_the_engines_statistics_are_reported(load: Load, responder: Any, host: A
     while states[-1].generated_tokens < 3:
         states.append(reported.get(timeout=30))
     state = states[-1]
-    assert (state.waiting, state.running, state.cache) == (2, 3, 0.25)
+    assert (state.waiting, state.running, state.cache, state.cache_tokens) == (2, 3, 0.25, 100 * 32)
     assert (state.prompt_tokens, state.generated_tokens, state.cached_tokens) == (3, 3, 1)
     # Each report has the times since the one before it.
     assert sum(sum(state.times.first_token.counts) for state in states) == 1

@@ -209,6 +209,7 @@ def test_how_the_engine_gets_on_is_reported(own: Any, host: Any, responder: Any)
     assert (last.waiting, last.running) == (0, 0)
     assert last.cache is not None
     assert 0 <= last.cache < 1
+    assert last.cache_tokens == 4 * 64
 
 
 def test_a_client_that_left_is_dropped(shared: Loader, responder: Any) -> None:

@@ -265,6 +265,7 @@ def test_states_are_reported(open_instance, responder, llm, host, by_steps, monk
     assert (last.running, last.cache, last.prompt_tokens, last.generated_tokens) == (0, 0.0, 3, 2)
     assert sum(sum(state.times.first_token.counts) for state in states) == 1
     assert last.adapters.at_once == 3
+    assert last.cache_tokens == 8 * 16
 
 
 def test_an_engine_sleeps_and_wakes(open_instance, responder, llm, host):

@@ -4,6 +4,8 @@ import httpx
 import pytest
 from tests.runtime.frontends.conftest import Running
 
+from argosy_runtime.protocol.orca import CacheLoad
+
 
 def test_generate(client: httpx.Client, running: Running) -> None:
     reply = client.post("/v2/models/text/generate", json={"text": "hi", "id": "x", "parameters": {"tokens": 3}})
@@ -34,8 +36,8 @@ def test_generate_stream(client: httpx.Client) -> None:
 def test_the_load_of_caches_is_a_header_where_it_is_requested(
     client: httpx.Client, running: Running, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    samples = [({"kv_cache_block_type": kind}, 4.0) for kind in ("tokens_per", "used", "max")]
-    monkeypatch.setattr(running.plane, "model_metric", lambda family: samples, raising=False)
+    loads = {"text": CacheLoad(1.0, 16)}
+    monkeypatch.setattr(running.plane, "cache_load", loads.get, raising=False)
     url = f"/v2/models/{path}"
     assert "endpoint-load-metrics" not in client.post(url, json={"text": "hi"}).headers
     for requested, expected in (

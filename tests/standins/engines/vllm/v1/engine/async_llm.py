@@ -70,7 +70,8 @@ class AsyncLLM:
 
     @staticmethod
     def made_loggers(classes):
-        loggers = [kind(vllm_config="config", engine_indexes=[0]) for kind in classes]
+        config = SimpleNamespace(cache_config=SimpleNamespace(num_gpu_blocks=8, block_size=16))
+        loggers = [kind(vllm_config=config, engine_indexes=[0]) for kind in classes]
         assert any(isinstance(logger, PrometheusStatLogger) for logger in loggers), "vLLM would add one of its own"
         for logger in loggers:
             logger.log_engine_initialized()
