@@ -9,6 +9,7 @@ from argosy_agent.flags import SERVICE_ACCOUNT, ConfigMaps, Files, configmap, do
 from argosy_common.idle import IdlePeriod, seconds
 
 from .fair_queue import Limits
+from .spans import TraceOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Flags:
     idle: IdlePeriod
     exit_s: float
     log: str
+    tracing: TraceOptions | None = None
 
 
 def parse(arguments: Sequence[str]) -> Flags:
@@ -45,6 +47,7 @@ def parse(arguments: Sequence[str]) -> Flags:
         idle=IdlePeriod(options.drain_quiet_secs, options.drain_timeout_secs),
         exit_s=options.exit_timeout_secs,
         log=options.log,
+        tracing=_tracing(parser, options.trace_config),
     )
 
 
@@ -82,7 +85,26 @@ def _parser() -> argparse.ArgumentParser:
     add("--drain-timeout-secs", type=seconds, default=60.0, help="for how long at most, if requests go on coming")
     add("--exit-timeout-secs", type=seconds, default=30.0, help="how long those that wait may wait after that")
     add("--log", choices=("debug", "info", "warning", "error"), default="info", help="what is logged")
+    add("--trace-config", action="append", default=[], help="spans of requests, by the server's flag and settings")
     return parser
+
+
+def _tracing(parser: argparse.ArgumentParser, settings: Sequence[str]) -> TraceOptions | None:
+    """Return what servers' `--trace-config` asks for; argparse ends the process where spans could not be sent."""
+    values = dict(setting.partition("=")[::2] for setting in settings)
+    mode, level = values.pop("mode", ""), values.pop("level", "OFF")
+    url, rate = values.pop("opentelemetry,url", ""), values.pop("rate", "1000")
+    delay = values.pop("opentelemetry,bsp_schedule_delay", "5000")
+    if values:
+        parser.error(f"argument --trace-config: the activator has no setting {sorted(values)[0]!r}")
+    if not settings or level == "OFF":
+        return None
+    if mode != "opentelemetry" or not url:
+        parser.error("argument --trace-config: spans need mode=opentelemetry and opentelemetry,url=URL")
+    try:
+        return TraceOptions(url, _within(rate, 0, 2**31 - 1), _within(delay, 1, 2**31 - 1))
+    except argparse.ArgumentTypeError as error:
+        return parser.error(f"argument --trace-config: {error}")
 
 
 def _port(words: str) -> int:

@@ -22,9 +22,12 @@ from .http.listener import Listener, exposing
 from .members import Parts
 from .metrics import Metrics
 from .pending import PendingRequests
+from .spans import Spans
 
 LOG = logging.getLogger(__name__)
 IDLE_POLL_S = 0.2
+LAST_SPANS_S = 5.0
+"""How long the end may take for spans that are not sent yet."""
 
 
 class Activator:
@@ -46,7 +49,8 @@ class Activator:
         self._problems: dict[int, str] = {}
         self._http = Listener(self._serve)
         self._exposed = Listener(exposing(self._metrics.text))
-        calls = Calls(self._pending, self._metrics, self._is_ready, self._channels)
+        self._spans = Spans(flags.tracing)
+        calls = Calls(self._pending, self._metrics, self._is_ready, self._channels, self._spans)
         self._grpc = GrpcListener(calls, flags.limits.size)
         self.ports = (0, 0, 0)
         """Those of HTTP, gRPC and metrics, once it is started."""
@@ -83,6 +87,8 @@ class Activator:
             await self._grpc.stop(0)
             await self._channels.close()
             await self._leave()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.to_thread(self._spans.close), LAST_SPANS_S)
 
     def changed(self, queued: Mapping[str, int], refused: Mapping[str, int]) -> None:
         """Report to the operator how many requests wait now, and how many were refused a moment ago."""
@@ -97,7 +103,9 @@ class Activator:
         return self._informed and not self._ending
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await Connection(self._pending, self._metrics, self._bodies, self._is_ready, reader, writer).serve()
+        await Connection(
+            self._pending, self._metrics, self._bodies, self._is_ready, self._spans, reader, writer
+        ).serve()
 
     async def _follow(self, number: int) -> None:
         async for text in self._source(number).texts():

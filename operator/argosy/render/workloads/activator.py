@@ -9,6 +9,7 @@ from typing import Any
 
 from argosy.api.model.scaling.scaling import HOLD_MS
 from argosy.api.pool.podtemplate import AGENT
+from argosy.api.pool.tracing import tracing_flags
 from argosy.api.servingpool import ServingPool
 from argosy.render.names import activator_name, state_name
 from argosy.render.workloads.metadata import activator_labels, activator_pod_labels, owned, pods_that_activate
@@ -158,6 +159,7 @@ def _container(pool: ServingPool, exit_s: int, images: Images) -> dict[str, Any]
             *(f"--{port}-port={number}" for port, number in PORTS.items()),
             *DRAIN_FLAGS,
             f"--exit-timeout-secs={exit_s}",
+            *tracing_flags(pool.spec.tracing),
         ],
         "env": [dict(HOME), dict(POD_UID)],
         "ports": [{"name": port, "containerPort": number, "protocol": "TCP"} for port, number in PORTS.items()],

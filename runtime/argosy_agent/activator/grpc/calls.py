@@ -10,6 +10,7 @@ import grpc
 from argosy_agent.activator.metrics import Metrics
 from argosy_agent.activator.pending import NotForwardedError, PendingRequests, Refusal
 from argosy_agent.activator.request_kind import NO_SERVER, RequestKind
+from argosy_agent.activator.spans import Spans
 
 from .channels import Channels
 from .messages import HEALTH_WATCH, NOT_READY, OWN, MessageError, kind_of, model_of
@@ -29,9 +30,10 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no types
     """Every method of every service."""
 
     def __init__(
-        self, holder: PendingRequests, metrics: Metrics, ready: Callable[[], bool], channels: Channels
+        self, holder: PendingRequests, metrics: Metrics, ready: Callable[[], bool], channels: Channels, spans: Spans
     ) -> None:
-        self._pending, self._metrics, self._ready, self._channels = holder, metrics, ready, channels
+        self._pending, self._metrics, self._ready = holder, metrics, ready
+        self._channels, self._spans = channels, spans
 
     def service(self, details: Any) -> Any:
         """Return the handler of a call: messages come and go as bytes, as many as there are."""
@@ -75,23 +77,28 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no types
                 await context.write(OWN[kind])
                 return
             await context.abort(grpc.StatusCode.UNAVAILABLE, f"model '{model}' runs nowhere now; {NO_SERVER}")
-        outcome = "gone"
-        try:
-            channel = await self._pending.reach(model, len(first), self._channels.open)
-            outcome = "passed"
-        except NotForwardedError as error:
-            outcome = error.refusal
-            raise
-        finally:
-            self._metrics.ended(member.name, outcome)
-        await _pass(channel, method, first, context)
+        metadata = _passed_on(context.invocation_metadata() or ())
+        with self._spans.request(model, metadata) as span:
+            outcome = "gone"
+            try:
+                channel = await self._pending.reach(model, len(first), self._channels.open)
+                outcome = "passed"
+            except NotForwardedError as error:
+                outcome = error.refusal
+                raise
+            finally:
+                self._metrics.ended(member.name, outcome)
+                span.waited(outcome)
+            await _pass(channel, method, span.passed_on(metadata), first, context)
 
 
-async def _pass(channel: grpc.aio.Channel, method: str, first: bytes, context: Any) -> None:
+async def _pass(
+    channel: grpc.aio.Channel, method: str, metadata: list[tuple[str, Any]], first: bytes, context: Any
+) -> None:
     """Make the same call there, and let it end here as it ends there."""
     left = context.time_remaining()
     call = channel.stream_stream(method)(
-        metadata=grpc.aio.Metadata(*_passed_on(context.invocation_metadata() or ())),
+        metadata=grpc.aio.Metadata(*metadata),
         timeout=left if left is not None and left < _LONGEST_S else None,
     )
     sending = asyncio.create_task(_send(call, first, context))

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from argosy_agent.activator.metrics import Metrics
 from argosy_agent.activator.pending import NotForwardedError, PendingRequests, UnreachableError
 from argosy_agent.activator.request_kind import NO_SERVER, RequestKind
+from argosy_agent.activator.spans import Spans
 from argosy_agent.contract.activation import Endpoint
 
 from . import messages, openai
@@ -41,11 +42,12 @@ class Connection:
         metrics: Metrics,
         bodies: BodyBudget,
         ready: Callable[[], bool],
+        spans: Spans,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
         self._pending, self._metrics, self._bodies, self._ready = holder, metrics, bodies, ready
-        self._reader, self._writer = reader, writer
+        self._spans, self._reader, self._writer = spans, reader, writer
         self._body = bytearray()
 
     async def serve(self) -> None:
@@ -152,14 +154,23 @@ class Connection:
         Return the answer that the activator gives in place of the server, if any. Raises NotForwardedError.
         """
         name = self._pending.member(model).name
-        try:
-            way = await self._way(model)
-        except NotForwardedError as error:
-            self._metrics.ended(name, error.refusal)
-            raise
-        self._metrics.ended(name, "gone" if way is None else "passed")
-        if way is None:
-            return b""
+        with self._spans.request(model, head.headers) as span:
+            outcome = "gone"
+            try:
+                way = await self._way(model)
+                outcome = "gone" if way is None else "passed"
+            except NotForwardedError as error:
+                outcome = error.refusal
+                raise
+            finally:
+                self._metrics.ended(name, outcome)
+                span.waited(outcome)
+            if way is None:
+                return b""
+            return await self._through(way, Head(head.first, tuple(span.passed_on(head.headers))))
+
+    async def _through(self, way: Streams, head: Head) -> bytes:
+        """Relay the request to a server, and return what `_passed` returns."""
         reader, writer = way
         try:
             writer.write(head.closing() + self._body)

@@ -33,17 +33,17 @@ spec:
 """
 
 
-def pool(name: str = "gpus") -> ServingPool:
-    (resource,), problems = parse_documents(POOL.replace("NAME", name), "pool.yaml")
+def pool(name: str = "gpus", more: str = "") -> ServingPool:
+    (resource,), problems = parse_documents(POOL.replace("NAME", name) + more, "pool.yaml")
     assert problems == []
     assert isinstance(resource, ServingPool)
     return resource
 
 
 def activators_objects(
-    *timeouts_s: float, name: str = "gpus", pdb_version: str = "policy/v1"
+    *timeouts_s: float, name: str = "gpus", pdb_version: str = "policy/v1", more: str = ""
 ) -> dict[str, KubernetesObject]:
-    """Return the objects of members with these timeouts, by kind and name."""
+    """Return the objects of members with these timeouts, by kind and name; `more` lines follow those of the pool."""
     members = tuple(ActivatedMember(f"m{at}", f"m{at}", item) for at, item in enumerate(timeouts_s))
-    result = activator_objects(pool(name), Activation(members), IMAGES, Cluster(pdb_version))
+    result = activator_objects(pool(name, more), Activation(members), IMAGES, Cluster(pdb_version))
     return {f"{item['kind']} {item['metadata']['name']}": item for item in result}

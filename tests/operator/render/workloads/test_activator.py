@@ -9,6 +9,7 @@ from tests.operator.render.workloads.restricted import broken
 
 from argosy.render.names import LONGEST, activator_name, state_name
 from argosy_agent.activator.flags import parse
+from argosy_agent.activator.spans import TraceOptions
 from argosy_agent.flags import ConfigMaps
 
 
@@ -52,6 +53,15 @@ def test_it_has_two_pods_of_which_a_drain_takes_one_at_a_time() -> None:
     ]
     assert apart["podAffinityTerm"]["labelSelector"] == spec["selector"]
     assert "podAffinity" not in spec["template"]["spec"]["affinity"]
+
+
+def test_it_sends_spans_where_the_pools_servers_do() -> None:
+    tracing = "  tracing: {endpoint: 'http://collector:4318/v1/traces', rate: 7}\n"
+    objects = activators_objects(60, more=tracing)
+    (container,) = objects[f"Deployment {activator_name('gpus')}"]["spec"]["template"]["spec"]["containers"]
+    assert parse(container["args"]).tracing == TraceOptions("http://collector:4318/v1/traces", 7)
+    (untraced,) = template(60)["spec"]["containers"]
+    assert parse(untraced["args"]).tracing is None
 
 
 def test_its_flags_are_such_as_it_takes_and_name_its_own_configmaps() -> None:
