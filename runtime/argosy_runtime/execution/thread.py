@@ -21,6 +21,10 @@ from .instance import Instance, Run
 
 _log = logging.getLogger("argosy.execution")
 
+# What a run may have posted to the event loop before its model waits for the loop to deliver it.
+_MOST_POSTED: Final = 64
+_MOST_POSTED_BYTES: Final = 8 << 20
+
 # Loads that have timed out and not returned: they may be half done, and nothing can end their threads.
 _stuck: Final[set[tuple[Path, str]]] = set()
 
@@ -29,7 +33,8 @@ class ThreadRun:
     """One batch, and the `Responder` to it.
 
     Responses before the batch ends reach the event loop with its end; those of a decoupled model, and later ones,
-    at once.
+    at once. A model that makes them faster than the loop delivers them waits: so its memory is bounded before the
+    first of them makes a slow reader pause it.
     """
 
     def __init__(self, number: int, requests: Sequence[InferRequest], instance: "ThreadInstance") -> None:
@@ -41,15 +46,19 @@ class ThreadRun:
         self._returned = False
         self._cancelled: set[int] = set()
         self._paused: set[int] = set()
+        self._posted = self._posted_bytes = 0
 
     def send(self, index: int, response: InferResponse, wait: bool = True) -> None:
         with self._changed:
             if wait and not response.final:
-                self._changed.wait_for(lambda: not self._holds_back(index))
+                self._changed.wait_for(lambda: not (self._holds_back(index) or self._is_full()))
             if not (self._returned or self._instance.decoupled):
                 self._deferred.append((index, response))
                 return
-        self._instance.post_response(self.number, index, response)
+            size = response.nbytes
+            self._posted += 1
+            self._posted_bytes += size
+        self._instance.post_response(self, index, response, size)
 
     def reschedule(self, index: int) -> None:
         self.send(index, RESCHEDULED)
@@ -82,6 +91,18 @@ class ThreadRun:
         with self._changed:
             self._paused.discard(index)
             self._changed.notify_all()
+
+    def delivered(self, size: int) -> None:
+        """Note that the event loop has delivered a response of `size` bytes that was posted to it."""
+        with self._changed:
+            was_full = self._is_full()
+            self._posted -= 1
+            self._posted_bytes -= size
+            if was_full and not self._is_full():
+                self._changed.notify_all()
+
+    def _is_full(self) -> bool:
+        return self._posted >= _MOST_POSTED or self._posted_bytes >= _MOST_POSTED_BYTES
 
     def _holds_back(self, index: int) -> bool:
         return index in self._paused and index not in self._cancelled
@@ -234,13 +255,14 @@ class ThreadInstance(Instance):
             self._done(run.number, times, error, deferred)
         self._forget_run(run.number)
 
-    def post_response(self, number: int, index: int, response: InferResponse) -> None:
-        """Send a response that does not wait for the end of its batch, from the model's threads."""
-        self._post(self._take, number, index, response)
+    def post_response(self, run: ThreadRun, index: int, response: InferResponse, size: int) -> None:
+        """Send a response of `size` bytes that does not wait for the end of its batch, from the model's threads."""
+        self._post(self._take, run, index, response, size)
 
-    def _take(self, number: int, index: int, response: InferResponse) -> None:
-        self._respond(number, index, response)
-        self._forget_run(number)
+    def _take(self, run: ThreadRun, index: int, response: InferResponse, size: int) -> None:
+        self._respond(run.number, index, response)
+        run.delivered(size)
+        self._forget_run(run.number)
 
     def _forget_run(self, number: int) -> None:
         if number not in self._runs:

@@ -1,6 +1,7 @@
 """Streams between models: a decoupled model that calls another one, and what becomes of such calls."""
 
 import asyncio
+import time
 
 import pytest
 from tests.runtime.service.conftest import CONFIG, ask, infer, responses, value
@@ -10,6 +11,8 @@ from argosy_runtime.errors import ErrorKind, ServingError
 
 THREAD = 'parameters { key: "ISOLATION" value { string_value: "thread" } }'
 DECOUPLED = "model_transaction_policy { decoupled: true }"
+MOST_AHEAD = 64
+"""Responses that a thread may have made before the event loop takes one."""
 both = pytest.mark.parametrize("isolation", ["", THREAD], ids=["process", "thread"])
 
 # Answers X times, then with the final flag alone.
@@ -213,3 +216,18 @@ class TritonPythonModel:
     with pytest.raises(ServingError, match="Model 'nope' is not ready") as caught:
         await infer(plane, ask("caller", 1.0))
     assert caught.value.kind is ErrorKind.UNAVAILABLE
+
+
+async def test_a_thread_waits_for_an_event_loop_that_delivers_nothing(repository, serve, tmp_path):
+    sent = tmp_path / "sent"
+    repository.write("endless", {"1/model.py": ENDLESS.format(sent=str(sent))}, CONFIG + DECOUPLED + THREAD)
+    plane = await serve()
+    await plane.load("endless", None, {})
+    answers = responses(plane, ask("endless", 1.0))
+    assert (await anext(answers)).error is None
+    before = sent.read_text().count("sent")
+    time.sleep(1)  # noqa: ASYNC251 - the event loop stands still
+    assert sent.read_text().count("sent") <= before + 1 + MOST_AHEAD
+    await anext(answers)
+    await answers.aclose()
+    await until(lambda: sent.read_text().endswith("cancelled\n"))

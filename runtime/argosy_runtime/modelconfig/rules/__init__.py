@@ -26,12 +26,14 @@ from .model import (
     check_version_policy,
 )
 from .sequence_batching import check_sequence_batching, check_states
+from .sizes import check_numbers, check_sizes
 from .tensors import check_tensors, check_warmup
 
 Rule = Callable[[ModelConfig], Iterator[Violation]]
 
 # What does not depend on what a backend's own autofill adds: Triton checks it before the model is opened.
 _STRUCTURE: tuple[Rule, ...] = (
+    check_numbers,
     check_name,
     check_platform,
     check_batch_size,
@@ -45,6 +47,7 @@ _STRUCTURE: tuple[Rule, ...] = (
     check_ensemble,
     check_response_cache,
     check_metrics,
+    check_sizes,
 )
 _TENSORS: tuple[Rule, ...] = (check_tensors, check_batch_io, check_chat)
 _INSTANCES: tuple[Rule, ...] = (check_groups, check_rate_limiter, check_states, check_warmup)

@@ -59,7 +59,10 @@ def doubled_keys(text: bytes | memoryview, document: dict[str, Any]) -> frozense
             doubled.update(name for name in members if names.count(name) > 1)
         return members
 
-    json.loads(raw, object_pairs_hook=collect)
+    try:
+        json.loads(raw, object_pairs_hook=collect)
+    except RecursionError:
+        json.loads(shallow(raw) or b"{}", object_pairs_hook=collect)
     return frozenset(doubled)
 
 

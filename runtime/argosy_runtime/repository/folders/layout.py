@@ -25,6 +25,7 @@ INITIAL_STATE_FOLDER = "initial_state"
 DUPLICATE = "model appears in two or more repositories"
 
 _NO_VERSIONS = frozenset({CONFIGS_FOLDER, WARMUP_FOLDER, INITIAL_STATE_FOLDER})
+_LONGEST_NAME = 255  # bytes of a folder's name (NAME_MAX)
 _MOST_DIGITS = len(str(2**63))
 _IGNORED_NAMES = frozenset({"__pycache__", "4913"})
 _IGNORED_ENDINGS = ("~", ".swp", ".swx", ".swo", ".tmp", ".pyc")
@@ -124,7 +125,9 @@ def scan(repository: Path, config_name: str = "") -> dict[str, ModelFolder]:
 
 def is_model_name(name: str) -> bool:
     """Return whether a name is one component of a path, so that its folder lies directly in a repository."""
-    return name not in {"", ".", ".."} and "/" not in name and "\0" not in name
+    if name in {"", ".", ".."} or "/" in name or "\0" in name:
+        return False
+    return len(name.encode(errors="surrogatepass")) <= _LONGEST_NAME
 
 
 def refuse_traversal(name: str) -> None:

@@ -1,6 +1,32 @@
 """Rules of a model's instances, and of what warms and measures them."""
 
 INSTANCES = {
+    "unknown kind": ("instance_group { kind: 99 }", "instance_group[0].kind", "99 is no value of Kind"),
+    "unknown kind of control": (
+        "sequence_batching { control_input { name: 'C' control { kind: 77 } } }",
+        "sequence_batching.control_input[0].control[0].kind",
+        "77 is no value of Kind",
+    ),
+    "many instances": (
+        "instance_group { name: 'g' kind: KIND_CPU count: 1000000000 }",
+        "instance_group[0].count",
+        "1000000000 is more than the 4096 that are allowed for m",
+    ),
+    "many warm-ups": (
+        "model_warmup { name: 'w' count: 4000000 inputs { key: 'A' value { data_type: TYPE_FP32 zero_data: true } } }",
+        "model_warmup[0].count",
+        "4000000 is more than the 65536 that are allowed for m",
+    ),
+    "many candidates": (
+        "sequence_batching { oldest { max_candidate_sequences: 2147483647 } }",
+        "sequence_batching.oldest.max_candidate_sequences",
+        "2147483647 is more than the 262144 that are allowed with this many instances for m",
+    ),
+    "many slots": (
+        "= max_batch_size: 200000 sequence_batching { direct {} } instance_group { name: 'g' count: 2 }",
+        "max_batch_size",
+        "200000 is more than the 131072 that are allowed with this many instances for m",
+    ),
     "cpu with gpus": (
         "instance_group { name: 'g' kind: KIND_CPU gpus: 0 }",
         "instance_group[0].gpus",
