@@ -88,6 +88,7 @@ LOG_CHANGES: dict[str, Any] = {
     "malformed": "{bad",
 }
 LOGGING = "/v2/logging"
+TRACING = "/v2/trace/setting"
 LOG_DEFAULTS = {"log_info": True, "log_warning": True, "log_error": True, "log_verbose_level": 0}
 
 CASES = [
@@ -106,6 +107,11 @@ CASES = [
     Case(
         "shared memory unregister unknown",
         (post("/v2/systemsharedmemory/region/x/unregister"), post("/v2/cudasharedmemory/region/x/unregister")),
+    ),
+    Case("trace setting unknown", (post(TRACING, {"nonsense": 5}), get(TRACING))),
+    Case(
+        "trace setting unknown with a known one",
+        (post(TRACING, {"nonsense": 5, "trace_rate": "7"}), get(TRACING), post(TRACING, {"trace_rate": None})),
     ),
     Case("shared memory unknown on a GPU", (get("/v2/cudasharedmemory/region/x/status"),)),
     *(Case(f"get {path}", (get(path),)) for path in PATHS),
