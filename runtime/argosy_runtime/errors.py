@@ -77,6 +77,28 @@ class DecoupledModelError(ServingError):
         super().__init__(ErrorKind.UNSUPPORTED, "doesn't support models with decoupled transaction policy")
 
 
+class FaultyInputsError(ServingError):
+    """A request, some of whose inputs have data that does not fit: `faults` by the name of the input.
+
+    The message is one of them. Which fault of a request is reported depends on its model, too: see
+    `modelconfig.shapes.first_fault` for the rest, `inputs` (name → V2 datatype and shape), `outputs` and `log_prefix`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        faults: dict[str, str],
+        inputs: dict[str, tuple[str, tuple[int, ...]]],
+        outputs: tuple[str, ...],
+        log_prefix: str,
+    ) -> None:
+        super().__init__(ErrorKind.INVALID_ARG, message)
+        self.faults = faults
+        self.inputs = inputs
+        self.outputs = outputs
+        self.log_prefix = log_prefix
+
+
 def invalid(message: str) -> ServingError:
     """Return the error of an invalid request or configuration."""
     return ServingError(ErrorKind.INVALID_ARG, message)

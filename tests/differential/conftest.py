@@ -1,11 +1,13 @@
 """One server per side for the whole session, each with every model of tests/models loaded."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
 import pytest
+from tests.differential.generated.models import MODELS as GENERATED_FOR
+from tests.differential.generated.servers import Servers
 from tests.differential.oracle import MODELS, OWN_FLAGS, flags
 from tests.peers.fixtures import StartServer, argosy_server, triton_server
 from tests.peers.server import Server
@@ -28,17 +30,18 @@ def server(request: pytest.FixtureRequest, started: Callable[[str], Server]) -> 
     return started(request.param)
 
 
-COMPARED: Counter[str] = Counter()
+SERVERS: list[Servers] = []
 
 
 @pytest.fixture(scope="session")
-def compared() -> Callable[[str], None]:
-    """Return a function that counts one generated request of a kind that both servers answered."""
-
-    def count(kind: str) -> None:
-        COMPARED[kind] += 1
-
-    return count
+def servers(triton_server: StartServer, argosy_server: StartServer) -> Iterator[Servers]:
+    """Yield two servers of their own for generated requests, of which the real Triton may end."""
+    starters = {"triton": triton_server, "argosy": argosy_server}
+    names = [model.name for model in GENERATED_FOR]
+    both = Servers(lambda side: starters[side](MODELS, *flags(names), *OWN_FLAGS[side]))
+    SERVERS.append(both)
+    yield both
+    both.stop()
 
 
 @pytest.hookimpl(trylast=True)
@@ -47,8 +50,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     reports = terminalreporter.getreports("passed")
     recorded = [report for report in reports if "tests/differential/" in report.nodeid and "[" in report.nodeid]
     triton = sum("[triton" in report.nodeid or "test_triton_" in report.nodeid for report in recorded)
-    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(COMPARED.items()))
+    compared = sum((both.compared for both in SERVERS), Counter[str]())
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(compared.items()))
     terminalreporter.write_line(
         f"differential: {len(recorded)} recorded cases ({triton} asked of the real Triton), "
-        f"{COMPARED.total()} generated requests ({kinds or 'none in this process'})"
+        f"{compared.total()} generated requests ({kinds or 'none in this process'})"
     )
+    for request in (request for both in SERVERS for request in both.ended_by):
+        terminalreporter.write_line(f"differential: the real Triton ended, or did not answer: {request}")

@@ -24,10 +24,14 @@ OWN_FLAGS = {"triton": [], "argosy": ["--allow-client-shm=true"]}
 """What Triton has without a flag."""
 
 
-def flags() -> list[str]:
-    """Return explicit control with every model loaded, so that one server serves every check."""
+def flags(models: Iterable[str] = ()) -> list[str]:
+    """Return explicit control with these models loaded, or every one, so that one server serves every check."""
     forwarded = [f"--{protocol}-header-forward-pattern={FORWARDED}" for protocol in ("http", "grpc")]
-    return ["--model-control-mode=explicit", *forwarded, *(f"--load-model={name}" for name in models_in(MODELS))]
+    return [
+        "--model-control-mode=explicit",
+        *forwarded,
+        *(f"--load-model={name}" for name in models or models_in(MODELS)),
+    ]
 
 
 @cache

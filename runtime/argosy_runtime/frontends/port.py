@@ -7,8 +7,9 @@ from typing import Protocol
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.errors import DecoupledModelError, ServingError
+from argosy_runtime.errors import DecoupledModelError, FaultyInputsError, ServingError, invalid
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
+from argosy_runtime.modelconfig.shapes import first_fault
 from argosy_runtime.protocol.model_view import ModelView, view_of
 from argosy_runtime.protocol.orca import CacheLoad
 from argosy_runtime.protocol.trace_settings import Settings
@@ -159,6 +160,21 @@ def report_decoupled(plane: DataPlane, name: str, version: str) -> None:
         return
     if decoupled:
         raise DecoupledModelError
+
+
+def named_fault(plane: DataPlane, name: str, version: str, error: ServingError) -> ServingError:
+    """Return the fault that is reported of a request with these: an error of its data gives way to what its model does
+    not take.
+    """
+    if not isinstance(error, FaultyInputsError):
+        return error
+    try:
+        config = plane.model_config(name, version)
+    except ServingError:
+        # It is not loaded yet.
+        return error
+    fault = first_fault(config, error.log_prefix, error.inputs, error.outputs, error.faults)
+    return error if fault is None else invalid(fault)
 
 
 def answer_view(plane: DataPlane, response: InferResponse, name: str, version: str) -> Callable[[], ModelView]:

@@ -2,8 +2,8 @@
 reported.
 """
 
-from argosy_runtime.errors import ServingError
-from argosy_runtime.frontends.port import DataPlane, report_missing
+from argosy_runtime.errors import FaultyInputsError, ServingError
+from argosy_runtime.frontends.port import DataPlane, named_fault, report_missing
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
 from argosy_runtime.protocol.tensors import InputBytes
 from argosy_runtime.shared_memory.checks import check_output
@@ -22,6 +22,9 @@ def submit(
         shared.read(request, locations.inputs)
         shared.locate(locations.outputs)
         return plane.submit(request, shared.deliver, single)
+    except FaultyInputsError as fault:
+        shared.release()
+        raise named_fault(plane, request.model_name, request.model_version, fault) from None
     except BaseException:
         shared.release()
         raise
@@ -50,11 +53,12 @@ class SharedTensors:
         for name, location in locations.items():
             region = self._use(location)
             declared = inputs[name]
-            reader.check_size(name, declared.datatype, declared.shape, location.size)
+            if reader.count(name, declared.datatype, declared.shape, location.size) is None:
+                continue
             data = self._copy_from(region, location)
             inputs[name] = reader.tensor(name, declared.datatype, declared.shape, data)
-        reader.check(inputs)
         request.inputs = inputs
+        reader.check(request)
 
     def locate(self, locations: dict[str, TensorLocation]) -> None:
         """Remember the locations of outputs. Raises ServingError."""

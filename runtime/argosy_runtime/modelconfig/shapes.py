@@ -5,7 +5,8 @@ shape has the batch first wherever `max_batch_size` is above 0.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeVar
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -116,10 +117,38 @@ def check_input_shape(
     )
 
 
-def check_request(config: ModelConfig, inputs: Mapping[str, tuple[str, Sequence[int]]]) -> str | None:
+def first_fault(
+    config: ModelConfig,
+    log_prefix: str,
+    inputs: Mapping[str, tuple[str, Sequence[int]]],
+    outputs: Iterable[str],
+    faults: Mapping[str, str],
+) -> str | None:
+    """Return the error of a request in Triton's words; None where it fits the model.
+
+    Of several it is the one that Triton names. `inputs` are those of `check_request`, `outputs` the requested ones;
+    `faults` say by name which inputs have data that does not fit their shapes.
+    """
+    declared = {output.name for output in config.output}
+    unknown = next((name for name in outputs if name not in declared), None)
+    if unknown is not None:
+        return f"unexpected inference output '{unknown}' for model '{config.name}'"
+    text = unknown_input(config, inputs)
+    if text is not None:
+        # Triton's messages about names have no request's prefix.
+        return text
+    text = check_request(config, inputs, faults)
+    return text if text is None or text in faults.values() else log_prefix + text
+
+
+def check_request(
+    config: ModelConfig,
+    inputs: Mapping[str, tuple[str, Sequence[int]]],
+    faults: Mapping[str, str] = MappingProxyType({}),
+) -> str | None:
     """Return the error of a request's inputs (name → V2 datatype and full shape); None where all fit.
 
-    The order of checks is Triton's: how many, which names, the batch, then datatype and shape of each.
+    The order of checks is Triton's: how many, which names, the batch, then datatype, shape and data of each.
     """
     inputs = _in_order(inputs)
     wrong = _check_count(config, inputs) or unknown_input(config, inputs) or _check_required(config, inputs)
@@ -141,6 +170,10 @@ def check_request(config: ModelConfig, inputs: Mapping[str, tuple[str, Sequence[
         wrong = check_input_shape(name, config.name, specs[name].dims, config.max_batch_size, shape, has_rows)
         if wrong:
             return wrong
+        if name in batched and shape[0] == 0:
+            return f"inference request batch-size must be >= 1 for '{config.name}'"
+        if name in faults:
+            return faults[name]
     return None
 
 

@@ -97,8 +97,8 @@ class _Reader:
             self._request.inputs[key] = tensor
 
     def check(self) -> None:
-        """Raise INVALID_ARG if an input has a wrong number of strings."""
-        self._strings.check(self._request.inputs)
+        """Raise FaultyInputsError if an input has a wrong number of strings."""
+        self._strings.check(self._request)
 
     def _array(self, name: str, declared: TensorView, value: Any) -> Array:
         data = value if type(value) is list else [value]

@@ -173,19 +173,10 @@ class Admission:
         return rows or 1
 
     def _refusal(self, request: InferRequest) -> ServingError:
-        unknown = self._unknown_output(request) or shapes.unknown_input(self._config, request.inputs)
-        if unknown:
-            # Triton's messages about names have no request's prefix.
-            return invalid(unknown)
         inputs = {name: (tensor.datatype, tensor.shape) for name, tensor in request.inputs.items()}
-        text = shapes.check_request(self._config, inputs)
-        if text is None:
-            text = f"inference request batch-size must be >= 1 for '{self._config.name}'"
-        return invalid(request.log_prefix + text)
-
-    def _unknown_output(self, request: InferRequest) -> str | None:
-        unknown = next(iter([name for name in request.requested_outputs if name not in self._outputs]), None)
-        return unknown and f"unexpected inference output '{unknown}' for model '{self._config.name}'"
+        text = shapes.first_fault(self._config, request.log_prefix, inputs, request.requested_outputs, {})
+        assert text is not None
+        return invalid(text)
 
     def _reshape_one(self, rule: _Input, tensor: Tensor) -> Tensor:
         if rule.target is None:

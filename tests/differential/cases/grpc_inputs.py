@@ -37,4 +37,15 @@ REQUESTS = {
     "ensemble's step raises": text("outer", "HOW", "raise"),
     "ensemble's output left out": _link(1),
     "ensemble's inputs left out": _link(2),
+    "size and name": request("identity", tensor("NO", [1, 2], "FP32"), raw=[b"0123"]),
+    "size and output": request("identity", tensor("INPUT0", [1, 2], "FP32"), raw=[b"0123"], outputs=[{"name": "NO"}]),
+    "size and datatype": request("identity", tensor("INPUT0", [1, 2], "INT32"), raw=[b"0123"]),
+    "size and unknown datatype": request("identity", tensor("INPUT0", [1, 2], "FP31"), raw=[b"0123"]),
+    "size and shape": request("identity", tensor("INPUT0", [1, 2, 2], "FP32"), raw=[b"0123"]),
+    "typed size and name": request("identity", tensor("NO", [1, 2], "FP32", fp32_contents=[1])),
+    "typed size and shape": request("identity", tensor("INPUT0", [1, 2, 2], "FP32", fp32_contents=[1])),
+    "typed size and datatype": request("identity", tensor("INPUT0", [1, 2], "INT32", int_contents=[1])),
+    "typed sizes of two": request(
+        "add_sub", *(tensor(f"INPUT{index}", [1, 16], "INT32", int_contents=[1]) for index in range(2))
+    ),
 }

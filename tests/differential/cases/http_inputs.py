@@ -38,6 +38,17 @@ def _add(first: tuple[str, list[int]], second: tuple[str, list[int]]) -> Call:
 
 
 GOOD = ("INT32", [1, 16])
+
+
+def _sized(model: str, *inputs: tuple[str, list[int], str, bytes], **rest: Any) -> Call:
+    """Return a request with binary inputs of any size."""
+    entries = [tensor(name, shape, kind, binary_data_size=len(data)) for name, shape, kind, data in inputs]
+    head = json.dumps({"inputs": entries, **rest}).encode()
+    body = head + b"".join(data for *_, data in inputs)
+    return post(f"/v2/models/{model}/infer", body, {"Inference-Header-Content-Length": str(len(head))})
+
+
+FOUR, CUT = b"\0" * 4, b"\5\0\0\0ab"
 CALLS = {
     "strings right": _texts(2, 2, 2),
     "strings of all too few": _texts(1, 1, 1),
@@ -63,5 +74,24 @@ CALLS = {
     "generate key twice in a stream": post(
         "/v2/models/words/generate_stream", '{"text_input": "a", "text_input": "b"}'
     ),
+    "size and name": _sized("identity", ("NO", [1, 2], "FP32", FOUR)),
+    "size and output": _sized("identity", ("INPUT0", [1, 2], "FP32", FOUR), outputs=[{"name": "NO"}]),
+    "size and datatype": _sized("identity", ("INPUT0", [1, 2], "INT32", FOUR)),
+    "size and unknown datatype": _sized("identity", ("INPUT0", [1, 2], "FP31", FOUR)),
+    "size and shape": _sized("identity", ("INPUT0", [1, 2, 2], "FP32", FOUR)),
+    "size and batch": _sized("identity", ("INPUT0", [999, 2], "FP32", FOUR)),
+    "size and count of inputs": _sized("add_sub", ("INPUT0", [1, 16], "INT32", FOUR)),
+    "sizes of two": _sized("add_sub", ("INPUT0", [1, 16], "INT32", FOUR), ("INPUT1", [1, 16], "INT32", FOUR)),
+    "size of one, datatype of the next": _sized(
+        "add_sub", ("INPUT1", [1, 16], "INT32", FOUR), ("INPUT0", [1, 16], "FP32", FOUR * 16)
+    ),
+    "datatype of one, size of the next": _sized(
+        "add_sub", ("INPUT1", [1, 16], "FP32", FOUR * 16), ("INPUT0", [1, 16], "INT32", FOUR)
+    ),
+    "string cut off and shape": _sized("bytes_identity", ("INPUT0", [1, 1, 1], "BYTES", CUT)),
+    "string cut off and datatype": _sized("identity", ("INPUT0", [1, 1], "BYTES", CUT)),
+    "data of an empty shape is not read": infer("identity", tensor("INPUT0", [1, 0], "FP32", -1)),
+    "FP16 of an empty shape": infer("identity", tensor("INPUT0", [1, 0], "FP16", [1])),
+    "unknown datatype of an empty shape": infer("identity", tensor("INPUT0", [1, 0], "FP31", [])),
 }
 CASES = [Case(f"inputs {name}", (call,)) for name, call in CALLS.items()]

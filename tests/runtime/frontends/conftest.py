@@ -28,6 +28,7 @@ from argosy_runtime.frontends.http import app as http_frontend
 from argosy_runtime.frontends.http.wire.listener import HttpListener
 from argosy_runtime.frontends.restrictions import Api, Restriction
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
+from argosy_runtime.modelconfig.datatypes import config_type
 from argosy_runtime.shared_memory import system
 from argosy_runtime.shared_memory.regions import ClientRegions
 from argosy_runtime.telemetry.log_settings import LogSettings, Setting
@@ -116,6 +117,12 @@ class FakePlane:
     def model_config(self, name: str, version: str) -> mc.ModelConfig:
         config = mc.ModelConfig(name=name, backend="python", max_batch_size=self._declared(name)[1])
         config.model_transaction_policy.decoupled = name in DECOUPLED
+        tensors, batch = self._declared(name)
+        for tensor, datatype, shape in tensors:
+            dims = shape[1:] if batch else shape
+            kind = config_type(datatype)
+            config.input.add(name=tensor, data_type=kind, dims=dims)
+            config.output.add(name=_output_name(tensor), data_type=kind, dims=dims)
         return config
 
     def statistics(self, name: str, version: str) -> pb.ModelStatisticsResponse:

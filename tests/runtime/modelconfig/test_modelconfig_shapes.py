@@ -147,3 +147,25 @@ def test_a_shape_that_does_not_fit_is_the_last_thing_checked() -> None:
 def test_a_shape_tensor_has_no_batch() -> None:
     config = parse_text(MODEL % "" + "input { name: 'S' data_type: TYPE_INT32 dims: 2 is_shape_tensor: true }")
     assert shapes.check_request(config, {**GOOD, "S": ("INT32", [2])}) is None
+
+
+FAULTS = {"A": "size of A", "B": "size of B"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "outputs", "expected"),
+    [
+        ({}, [], "size of B"),
+        ({}, ["NO"], "unexpected inference output 'NO' for model 'm'"),
+        ({"B": None, "C": ("FP32", [1])}, [], "unexpected inference input 'C' for model 'm'"),
+        ({"A": ("INT32", [1, 2])}, [], "size of B"),
+        ({"B": ("FP32", [1, 7])}, [], "#inference input 'B' data-type is 'FP32', but model 'm' expects 'BYTES'"),
+        ({"A": ("FP32", [9, 2]), "B": ("BYTES", [9, 1])}, [], "#inference request batch-size must be <= 4 for 'm'"),
+        ({"A": ("FP32", [0, 2]), "B": ("BYTES", [0, 1])}, [], "#inference request batch-size must be >= 1 for 'm'"),
+    ],
+)
+def test_data_that_does_not_fit_is_reported_after_datatype_and_shape_of_its_input(
+    changes: dict[str, tuple[str, list[int]] | None], outputs: list[str], expected: str
+) -> None:
+    inputs = {name: tensor for name, tensor in {**GOOD, **changes}.items() if tensor is not None}
+    assert shapes.first_fault(parse_text(MODEL % ""), "#", inputs, outputs, FAULTS) == expected

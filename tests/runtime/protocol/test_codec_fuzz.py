@@ -205,6 +205,9 @@ def test_messages_over_grpc_mean_the_same_every_time(data: bytes) -> None:
         assert other.options == first.options
         assert other.request.id == first.request.id
         assert other.request.parameters == first.request.parameters
+        if locations and other.request.template is not None:
+            # The caller gives it its data.
+            continue
         assert {name: bytes(tensor.data) for name, tensor in other.request.inputs.items()} == {
             name: bytes(tensor.data) for name, tensor in first.request.inputs.items()
         }

@@ -9,7 +9,7 @@ from typing import Final
 from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
 from argosy_runtime.frontends import shared_memory
 from argosy_runtime.frontends.forwarding import HeaderForwarding, refusal
-from argosy_runtime.frontends.port import DataPlane, answer_view, report_decoupled
+from argosy_runtime.frontends.port import DataPlane, answer_view, named_fault, report_decoupled
 from argosy_runtime.http2 import Stream
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.protocol.grpc import request as grpc_request
@@ -113,9 +113,9 @@ class InferCall(UnaryCall):
             try:
                 decoded = inference.decoder.decode(parsed, data, start)
                 inference.forward_headers(decoded.request, self.head)
-            except ServingError:
+            except ServingError as error:
                 report_decoupled(inference.plane, parsed.model_name, parsed.model_version)
-                raise
+                raise named_fault(inference.plane, parsed.model_name, parsed.model_version, error) from None
         except DecoupledModelError as decoupled:
             self.refuse(unsupported(f"{grpc_request.ENDPOINT} {decoupled.message}"))
         except ServingError as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from argosy_runtime.errors import ServingError
+from argosy_runtime.frontends.port import named_fault
 from argosy_runtime.http2 import Stream
 from argosy_runtime.messages import InferRequest, InferResponse, Submission
 from argosy_runtime.protocol.grpc import response as grpc_response
@@ -114,7 +115,8 @@ class StreamCall(StreamingCall):
             inference.forward_headers(decoded.request, self.head)
         except ServingError as error:
             if not (awaits_load and self._waits_for_load(request, lambda: self._decode(data, False))):
-                self._refuse(self._add(Decoded(request, GrpcOptions()), in_turn=True), error)
+                fault = named_fault(inference.plane, request.model_name, request.model_version, error)
+                self._refuse(self._add(Decoded(request, GrpcOptions()), in_turn=True), fault)
         else:
             self._begin(decoded, awaits_load)
 

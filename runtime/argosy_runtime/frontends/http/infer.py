@@ -7,7 +7,7 @@ from argosy_runtime.errors import DecoupledModelError, ErrorKind, ServingError, 
 from argosy_runtime.frontends import shared_memory
 from argosy_runtime.frontends.forwarding import refusal
 from argosy_runtime.frontends.inflating import OFFLOAD_BYTES, in_thread
-from argosy_runtime.frontends.port import DataPlane, answer_view, lazy_view, report_decoupled
+from argosy_runtime.frontends.port import DataPlane, answer_view, lazy_view, named_fault, report_decoupled
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse
 from argosy_runtime.protocol.http import request as http_request
 from argosy_runtime.protocol.http import response as http_response
@@ -107,6 +107,8 @@ class InferHandler:
             error = unsupported(f"{http_request.ENDPOINT} {decoupled.message}")
         except ServingError as first:
             error = first
+        else:
+            error = named_fault(self._plane, self._model, self._version, error)
         reply = error_reply(error)
         if error.message == compression.UNKNOWN_TYPE:
             reply.headers = (*reply.headers, ("Accept-Encoding", compression.SUPPORTED))

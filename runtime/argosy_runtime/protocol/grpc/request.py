@@ -81,7 +81,7 @@ def decode(message: pb.ModelInferRequest) -> tuple[InferRequest, GrpcOptions]:
         request.inputs[name] = Tensor(name, datatype, array)
     if message.outputs:
         _read_outputs(message, request, options)
-    read.check(request.inputs)
+    read.check(request)
     return request, options
 
 

@@ -80,7 +80,9 @@ def decode(
     binary_default = parameters is not None and json_parameters.apply(parameters, request)
     inputs = _Inputs(request, memoryview(body)[header_length:], limit)
     inputs.read(document)
-    return request, _read_outputs(document, request, binary_default, inputs.locations)
+    encoding = _read_outputs(document, request, binary_default, inputs.locations)
+    inputs.check()
+    return request, encoding
 
 
 def decode_raw(
@@ -111,9 +113,9 @@ def decode_raw(
     read = InputBytes(model_name, prefix)
     if declared.datatype == "BYTES":
         array = read.strings(_RAW_INPUT, shape, [bytes(body)])
-        read.check([_RAW_INPUT])
     else:
         array = read.array(_RAW_INPUT, declared.datatype, shape, body)
+    read.check(request)
     request.inputs[name] = Tensor(name, declared.datatype, array)
     return request, OutputEncoding(binary_default=True)
 
@@ -159,7 +161,10 @@ class _Inputs:
             self._request.inputs[tensor.name] = tensor
         if self._offset != len(self._binary):
             raise invalid(f"unexpected additional input data for model '{self._request.model_name}'")
-        self._read.check(self._request.inputs)
+
+    def check(self) -> None:
+        """Raise FaultyInputsError if data does not fit."""
+        self._read.check(self._request)
 
     def _tensor(self, item: Any) -> Tensor:
         parameters = _check_content(item)
@@ -175,8 +180,7 @@ class _Inputs:
             self.locations = self.locations or TensorLocations()
             self.locations.inputs[name] = _location(parameters)
             return raw_tensor(name, datatype, shape, b"")
-        data = typed(item["data"], list, "Unable to parse 'data'")
-        return Tensor(name, datatype, json_data.read(data, name, datatype, shape, self._read, self._limit))
+        return Tensor(name, datatype, json_data.read(item["data"], name, datatype, shape, self._read, self._limit))
 
     def _take(self, name: str, declared: Any) -> memoryview:
         size = unsigned(declared, "Unable to parse 'binary_data_size'")

@@ -12,7 +12,7 @@ from argosy_runtime.protocol.tensors import DTYPES, InputBytes, element_count
 from argosy_runtime.tensors import string_elements
 
 from .nesting import MAX_NESTING, too_deep
-from .text import wrong_type
+from .text import typed, wrong_type
 
 _ACCEPTED: dict[str, tuple[frozenset[type], str]] = {
     "b": (frozenset((bool,)), "boolean"),
@@ -23,13 +23,16 @@ _ACCEPTED: dict[str, tuple[frozenset[type], str]] = {
 _CANNOT_PARSE = "Unable to parse 'data'"
 
 
-def read(data: list[Any], name: str, datatype: str, shape: tuple[int, ...], strings: InputBytes, limit: int) -> Array:
+def read(data: Any, name: str, datatype: str, shape: tuple[int, ...], strings: InputBytes, limit: int) -> Array:
     """Return the array that JSON `data` holds. `limit` is the most bytes it may take.
 
     Integers wrap into a narrower type, as Triton's do. Raises INTERNAL where values and shape or type do not
     match,
-    INVALID_ARG for FP16 and BF16, which JSON cannot carry.
+    INVALID_ARG for FP16 and BF16, which JSON cannot carry. `data` of a shape without elements is not looked at.
     """
+    if not shape or 0 in shape:
+        return strings.empty(name, datatype, shape)
+    data = typed(data, list, _CANNOT_PARSE)
     if datatype in ("FP16", "BF16"):
         raise invalid(
             f"receiving {datatype} data via JSON is not supported. Please use the binary data format for input {name}"
@@ -43,8 +46,6 @@ def read(data: list[Any], name: str, datatype: str, shape: tuple[int, ...], stri
     if dtype.hasobject:
         return _read_strings(data, name, shape, count, strings, limit)
     _check_size(name, count * dtype.itemsize, limit)
-    if not count:
-        return np.empty(shape, dtype)
     flat, types = _flatten(data, f"{_CANNOT_PARSE}: ")
     accepted, called = _ACCEPTED[dtype.kind]
     if not types <= accepted:
@@ -86,7 +87,7 @@ def _wrong_element(called: str) -> NoReturn:
 def _read_strings(
     data: list[Any], name: str, shape: tuple[int, ...], count: int, strings: InputBytes, limit: int
 ) -> Array:
-    flat, types = _flatten(data, "") if count else ([], frozenset())
+    flat, types = _flatten(data, "")
     if not types <= {str}:
         wrong_type("Unable to parse JSON bytes array", "string")
     elements = [item.encode("utf-8", "surrogatepass") for item in flat]

@@ -231,13 +231,13 @@ def test_stream_keeps_the_order_of_models_that_are_not_decoupled(stub: Any, runn
 
 
 def test_stream_tells_errors_in_the_response(stub: Any) -> None:
-    bad_input = message("echo", "FP32", b"\0\0\0", "size")
+    bad_input = message("slow", "FP32", b"\0\0\0", "size")
     requests = [message("none", "FP32", F, "n"), message("fails", "FP32", F, "f"), bad_input]
     responses = list(stub.ModelStreamInfer(iter(requests)))
     assert [(r.infer_response.id, r.error_message) for r in responses] == [
         ("n", "Request for unknown model: 'none' is not found"),
         ("f", "the model broke"),
-        ("size", "[request id: size] input byte size mismatch for input 'IN' for model 'echo'. Expected 0, got 3"),
+        ("size", "[request id: size] input byte size mismatch for input 'IN' for model 'slow'. Expected 0, got 3"),
     ]  # fmt: skip
     assert responses[1].infer_response.model_name == "fails"
     assert final(responses[1])
