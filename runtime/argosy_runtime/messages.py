@@ -38,7 +38,8 @@ class Origin(Protocol):
 class RequestTemplate:
     """What equal requests have in common: everything but id and data. Compared by identity, never changed.
 
-    `inputs` in the order in which their data comes. The other fields are `InferRequest`'s.
+    `inputs` in the order in which their data comes. The other fields are `InferRequest`'s. A request may be one of
+    another sequence than its template: see `InferRequest.join`.
     """
 
     __slots__ = (
@@ -67,6 +68,18 @@ class RequestTemplate:
         self.priority = like.priority
         self.timeout_us = like.timeout_us
         self.device_outputs = like.device_outputs
+
+    def leave_sequence(self) -> None:
+        """Make this the template of requests without a sequence, before it is used."""
+        self.sequence_id, self.sequence_start, self.sequence_end = 0, False, False
+
+    def has_sequence_of(self, request: "InferRequest") -> bool:
+        """Return whether a request has the sequence, and the flags of it, that this template has."""
+        return (
+            request.sequence_id == self.sequence_id
+            and request.sequence_start == self.sequence_start
+            and request.sequence_end == self.sequence_end
+        )
 
     def request(self, request_id: str, raw: Sequence[Data]) -> "InferRequest":
         """Return a request like the others; `raw` are its inputs' bytes, in the order of `inputs`.
@@ -193,6 +206,12 @@ class InferRequest:
         self._inputs = inputs
         self.template = None
         self.raw = None
+
+    def join(self, sequence_id: int | str, start: bool, end: bool) -> None:
+        """Make this a request of a sequence."""
+        self.sequence_id = sequence_id
+        self.sequence_start = start
+        self.sequence_end = end
 
     @property
     def is_shadow(self) -> bool:

@@ -40,6 +40,7 @@ class Admitted:
         if self.template is None or request.raw is None:
             return request
         seen = self.template.request(request.id, request.raw)
+        seen.join(request.sequence_id, request.sequence_start, request.sequence_end)
         seen.origin = request.origin
         seen.trace = request.trace
         return seen

@@ -217,7 +217,9 @@ class EnsembleRun:
         if template is None:
             template = RequestTemplate(self._step_request(step, values))
             self._steps.request_templates.put(template_key, template)
-        return template.request(own.id, raw)
+        request = template.request(own.id, raw)
+        request.join(own.sequence_id, own.sequence_start, own.sequence_end)
+        return request
 
     def _step_request(self, step: Step, values: list[Tensor | None]) -> InferRequest:
         inputs: dict[str, Tensor] = {}

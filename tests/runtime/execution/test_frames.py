@@ -160,6 +160,22 @@ def test_what_requests_have_in_common_is_sent_once():
     assert templated == [first, second], "another template, though it says the same"
 
 
+def test_requests_of_all_sequences_have_one_template():
+    writer, reader, array = RequestWriter(), RequestReader(), np.ones(4, np.float32)
+    template = RequestTemplate(ask(array))
+    got = []
+    for identifier in (7, 8, "nine", -1, 2**64 - 1):
+        request = template.request("c", [array.tobytes()])
+        request.join(identifier, identifier == 7, identifier == 8)
+        for one in (request, ask(array, sequence_id=identifier, sequence_start=identifier == 7)):
+            (frame,) = received(frame_of(one, writer=writer), 9999)
+            got.append(reader.read(frame))
+    assert [request.sequence_id for request in got] == [7, 7, 8, 8, "nine", "nine", -1, -1, 2**64 - 1, 2**64 - 1]
+    assert [request.sequence_start for request in got] == [True] * 2 + [False] * 8
+    assert [request.sequence_end for request in got[:4]] == [False, False, True, False]
+    assert len(reader._templates) == 2
+
+
 def test_the_oldest_plan_is_forgotten_on_both_sides():
     writer, reader, array = RequestWriter(), RequestReader(), np.ones(1, np.float32)
     names = [f"m{number}" for number in range(CAPACITY + 10)]

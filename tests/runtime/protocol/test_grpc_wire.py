@@ -3,6 +3,7 @@
 import contextlib
 
 import numpy as np
+import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,6 +65,24 @@ def contents(draw: st.DrawFn, request: pb.ModelInferRequest) -> list[bytes]:
     return raw[: draw(st.sampled_from([None, None, None, 1]))] + draw(st.sampled_from([[], [], [], [b"more"]]))
 
 
+SEQUENCE = ("sequence_id", "sequence_start", "sequence_end")
+
+
+@st.composite
+def sequence(draw: st.DrawFn) -> dict[str, pb.InferParameter]:
+    """Draw the parameters of a sequence, now and then of a wrong type."""
+    made = {}
+    for name in draw(st.lists(st.sampled_from(SEQUENCE), unique=True)):
+        made[name] = draw(
+            st.sampled_from([pb.InferParameter(bool_param=value) for value in (False, True)])
+            if name != "sequence_id"
+            else st.builds(pb.InferParameter, int64_param=st.integers(-(2**63), 2**63 - 1))
+            | st.builds(pb.InferParameter, string_param=NAMES)
+            | st.just(pb.InferParameter(double_param=0.5))
+        )
+    return made
+
+
 def ordinary(message: bytes) -> object:
     """Return what the ordinary decoder makes of a message: the full request, or its error."""
     decoder = RequestDecoder()
@@ -84,13 +103,16 @@ def fields(request: InferRequest) -> object:
 @given(st.data())
 @examples(150)
 def test_a_request_like_earlier_ones_is_what_the_ordinary_way_says(data: st.DataObject) -> None:
-    """Requests alike, with ids and data of their own; whatever the first two taught, the third is right."""
+    """Requests alike, with ids, sequences and data of their own; whatever earlier ones taught, the others are right."""
     request = data.draw(requests())
+    in_sequences = data.draw(st.booleans())
     decoder = RequestDecoder()
-    for _ in range(3):
+    for _ in range(4 if in_sequences else 3):
         alike = pb.ModelInferRequest()
         alike.CopyFrom(request)
         alike.id = data.draw(NAMES)
+        for name, value in (data.draw(sequence()) if in_sequences else {}).items():
+            alike.parameters[name].CopyFrom(value)
         alike.raw_input_contents.extend(data.draw(contents(request)))
         message = alike.SerializeToString(deterministic=True)
         templated = decoder.from_template(b"12345" + message, 5)
@@ -102,10 +124,11 @@ def test_a_request_like_earlier_ones_is_what_the_ordinary_way_says(data: st.Data
 
 
 def is_sound(parts: Cut) -> bool:
-    """Return whether the key is a message and the id is text."""
+    """Return whether key and sequence are messages and the id is text."""
     try:
         parts.id.decode()
         pb.ModelInferRequest.FromString(parts.key)
+        pb.ModelInferRequest.FromString(parts.sequence)
     except (DecodeError, UnicodeDecodeError):
         return False
     return True
@@ -128,11 +151,11 @@ def test_what_is_cut_is_what_protobuf_reads(message: bytes, more: bytes) -> None
     assert full.id.encode() == parts.id
     del full.raw_input_contents[:]
     full.id = ""
-    assert pb.ModelInferRequest.FromString(parts.key) == full
+    assert pb.ModelInferRequest.FromString(parts.key + parts.sequence) == full
 
 
-def request_of(size: int, request_id: str = "") -> bytes:
-    request = pb.ModelInferRequest(model_name="m", id=request_id)
+def request_of(size: int, request_id: str = "", **parameters: pb.InferParameter) -> bytes:
+    request = pb.ModelInferRequest(model_name="m", id=request_id, parameters=parameters)
     request.inputs.add(name="x", datatype="UINT8", shape=[size])
     request.raw_input_contents.append(bytes(size))
     return bytes(request.SerializeToString())
@@ -150,6 +173,47 @@ def test_the_third_of_a_kind_is_looked_up() -> None:
     assert (third.request.id, fourth.request.id) == ("b", "")
     assert third.request.template is not None
     assert third.request.template is fourth.request.template
+
+
+def step(identifier: int | str, start: bool = False, end: bool = False) -> bytes:
+    kind = "string_param" if isinstance(identifier, str) else "int64_param"
+    flags = {"sequence_start": pb.InferParameter(bool_param=start), "sequence_end": pb.InferParameter(bool_param=end)}
+    return request_of(100, sequence_id=pb.InferParameter(**{kind: identifier}), **flags)
+
+
+def test_requests_of_all_sequences_have_one_template() -> None:
+    decoder = RequestDecoder()
+    for identifier in (1, "one"):
+        message = step(identifier, start=True)
+        assert decoder.from_template(message) is None
+        decoder.decode(decoder.parse(message), message)
+    looked_up = [decoder.from_template(message) for message in (step(2, end=True), step("two"), request_of(100))]
+    assert [(one.request.sequence_id, one.request.sequence_end) for one in looked_up if one] == [
+        (2, True),
+        ("two", False),
+        (0, False),
+    ]
+    assert len({one.request.template for one in looked_up if one}) == 1
+
+
+@pytest.mark.parametrize("more", [b"\x0a\x08priority\x12\x02\x10\x01", b"\xff"])
+def test_what_is_more_than_a_sequence_is_decoded(more: bytes) -> None:
+    """A parameter with a second name, or a broken one."""
+    decoder = RequestDecoder()
+    for message in (step(1), step(2)):
+        decoder.decode(decoder.parse(message), message)
+    entry = b"\x0a\x0bsequence_id\x12\x02\x10\x03" + more
+    assert decoder.from_template(b"\x22" + bytes([len(entry)]) + entry + request_of(100)) is None
+    assert decoder.from_template(step(3)) is not None
+
+
+def test_a_part_of_a_sequence_that_is_written_in_another_way_leaves_no_template() -> None:
+    decoder = RequestDecoder()
+    value_first = b"\x12\x02\x08\x01\x0a\x0esequence_start"
+    for identifier in (1, 2, 3):
+        message = b"\x22" + bytes([len(value_first)]) + value_first + step(identifier)
+        assert decoder.from_template(message) is None
+        decoder.decode(decoder.parse(message), message)
 
 
 def test_what_is_recorded_of_requests_is_bounded() -> None:

@@ -148,9 +148,11 @@ def test_requests_of_one_plan_are_checked_once():
     raw = [A.tobytes(), B.tobytes()]
     first = admission.admit(template.request("1", raw))
     second = template.request("2", raw)
+    second.join(7, True, False)
     assert admission.admit(second) is first
     seen = first.seen_by_model(second)
     assert (seen.id, seen.template is not template, seen.raw) == ("2", True, raw)
+    assert (seen.sequence_id, seen.sequence_start, seen.sequence_end) == (7, True, False)
     assert seen.inputs["B"].shape == (3, 4)
     with pytest.raises(ServingError):
         admission.admit(RequestTemplate(request(A=A)).request("3", raw[:1]))

@@ -340,6 +340,20 @@ def test_steps_of_equal_requests_have_one_plan_and_pass_bytes_through():
     assert [(t.name, t.array[0]) for t in first[1].outputs] == [("out", 2)]
 
 
+def test_steps_of_one_template_have_the_sequences_of_their_requests():
+    steps = EnsembleSteps.of(CHAIN, step_config)
+    template = RequestTemplate(InferRequest("e", {"in": raw("in", 0)}))
+    seen = []
+    for sequence in ((3, True, False), (4, False, True)):
+        request = template.request("7", [np.float32(1).tobytes()])
+        request.join(*sequence)
+        run = EnsembleRun(steps, request)
+        seen.append(through(run, run.start())[0])
+    assert [[step.sequence_id for step in requests] for requests in seen] == [[3, 3], [4, 4]]
+    assert [[step.sequence_start for step in requests] for requests in seen] == [[True] * 2, [False] * 2]
+    assert seen[0][0].template is seen[1][0].template
+
+
 def test_requests_without_a_plan_share_one_where_they_say_nothing_more():
     steps = EnsembleSteps.of(CHAIN, step_config)
     (plain, _), (again, _) = (through(*planned_run(None, steps)) for _ in range(2))

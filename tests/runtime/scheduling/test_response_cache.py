@@ -80,6 +80,9 @@ def test_a_template_changes_no_key(order, contents):
     templated = RequestTemplate(listed).request("id", [tensors[name].data for name in order])
     keys = RequestKeys(SECRET)
     assert keys.key(templated) == keys.key(plain) == keys.key(templated)
+    templated.join(1, True, False)
+    plain.join(1, True, False)
+    assert keys.key(templated) == keys.key(plain) != keys.key(listed)
 
 
 def test_another_load_has_other_keys():

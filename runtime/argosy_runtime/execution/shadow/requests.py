@@ -35,7 +35,9 @@ class ShadowRequests:
         if template is None:
             template = RequestTemplate(_copied(request, copy_id))
             self._templates.put(request.template, template)
-        return template.request(copy_id, request.raw)
+        copy = template.request(copy_id, request.raw)
+        copy.join(request.sequence_id, request.sequence_start, request.sequence_end)
+        return copy
 
 
 def size_of(request: InferRequest) -> int:

@@ -1,8 +1,8 @@
-"""Inference requests that differ from earlier ones in nothing but id and tensor data, matched by their JSON's bytes.
+"""Inference requests that differ from earlier ones in nothing but id, sequence and tensor data, matched by their JSON.
 
-The JSON of a request without its id is the key of a template, which is made once by the ordinary decoder. From then on
-only id and tensors are cut out of such requests, and the tensors are not decoded. Every response is, byte for byte,
-what the ordinary handler would send, which takes all requests that are unusual.
+The JSON of a request without id and sequence is the key of a template, which is made once by the ordinary decoder. From
+then on only these and the tensors are cut out of such requests, and the tensors are not decoded. Every response is,
+byte for byte, what the ordinary handler would send, which takes all requests that are unusual.
 """
 
 import re
@@ -13,6 +13,7 @@ from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.frontends.forwarding import HeaderForwarding
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.messages import InferRequest, InferResponse, RequestTemplate
+from argosy_runtime.modelconfig import ConfigError
 from argosy_runtime.protocol.http.response import OutputEncoding
 from argosy_runtime.tensors import Data
 
@@ -29,6 +30,13 @@ _COPY_BELOW: Final = 4096
 _ID: Final = b'{"id":"'
 _SPACED_ID: Final = b'{"id": "'
 _ANOTHER_ID: Final = re.compile(rb'"id"\s*:')
+_SEQUENCE_ID: Final = b'"sequence_id"'
+# As the client libraries write a sequence with a number.
+_SEQUENCE: Final = re.compile(
+    rb'"sequence_id"\s*:\s*([1-9][0-9]{0,17})\s*,\s*"sequence_start"\s*:\s*(true|false)\s*,'
+    rb'\s*"sequence_end"\s*:\s*(true|false)(?=\s*[,}])'
+)
+_Sequence: TypeAlias = tuple[int, bool, bool]
 
 
 class HttpRequestTemplate:
@@ -89,21 +97,28 @@ class TemplateHandler:
         if request_id is None:
             self._ordinary.begin(context)
             return
+        cut = _SEQUENCE.search(text) if _SEQUENCE_ID in text else None
+        sequence: _Sequence | None = None
+        if cut is not None:
+            sequence = (int(cut[1]), cut[2] == b"true", cut[3] == b"true")
+            text = text[: cut.start()] + _SEQUENCE_ID + text[cut.end() :]
         key = self._route + text
         template = self._templates.get(key)
         if template is None:
-            template = self._add_template(context, key, text, request_id)
+            template = self._add_template(context, key, text, request_id, sequence)
             if template is None:
                 return
         if context.size - self._json_length != template.size:
             self._ordinary.begin(context)
             return
         request = template.request.request(request_id, template.cut(data, split))
+        if sequence is not None:
+            request.join(sequence[0], sequence[1], sequence[2])
         deliver = _TemplateAnswer(self._ordinary, template, context).deliver
         submit(self._plane, context, request, deliver, template.encoding.locations)
 
     def _add_template(
-        self, context: RequestContext, key: bytes, text: bytes, request_id: str
+        self, context: RequestContext, key: bytes, text: bytes, request_id: str, sequence: _Sequence | None
     ) -> HttpRequestTemplate | None:
         """Decode the first request of its kind and return its template, or begin the request where it has none."""
         ordinary = self._ordinary
@@ -112,12 +127,15 @@ class TemplateHandler:
         except ServingError as error:
             ordinary.refuse(context, error)
             return None
-        # The key might contain another id, or one that is written otherwise.
-        sure = b"\\" not in text and _ANOTHER_ID.search(text) is None
+        # The key might contain another id or sequence, or one that is written otherwise.
+        sure = b"\\" not in text and _ANOTHER_ID.search(text) is None and _is_only_sequence(text, request, sequence)
         if not sure or request.id != request_id or not _all_raw(request, encoding, context.size - self._json_length):
             ordinary.submit(context, request, encoding)
             return None
-        template = HttpRequestTemplate(RequestTemplate(request), encoding)
+        of_request = RequestTemplate(request)
+        if sequence is not None:
+            of_request.leave_sequence()
+        template = HttpRequestTemplate(of_request, encoding)
         self._templates.put(key, template)
         return template
 
@@ -188,6 +206,15 @@ def _plain_id(raw: bytes) -> str | None:
     return text if text.isprintable() else None
 
 
+def _is_only_sequence(text: bytes, request: InferRequest, sequence: _Sequence | None) -> bool:
+    """Return whether a request has the sequence that was cut out of its JSON, and `text`, the rest, no part of one."""
+    if sequence is None:
+        return True
+    own = (request.sequence_id, request.sequence_start, request.sequence_end)
+    others = (b'"sequence_start"', b'"sequence_end"')
+    return own == sequence and text.count(_SEQUENCE_ID) == 1 and not any(name in text for name in others)
+
+
 def _all_raw(request: InferRequest, encoding: OutputEncoding, size: int) -> bool:
     """Return whether the `size` bytes behind a request's JSON are all of its inputs and nothing else.
 
@@ -195,7 +222,11 @@ def _all_raw(request: InferRequest, encoding: OutputEncoding, size: int) -> bool
     """
     locations = encoding.locations
     if locations is not None and locations.inputs:
-        return locations.hold([tensor.spec() for tensor in request.inputs.values()])
+        try:
+            return locations.hold([tensor.spec() for tensor in request.inputs.values()])
+        except ConfigError:
+            # An unknown datatype, which is refused when the memory is read.
+            return False
     total = 0
     for tensor in request.inputs.values():
         if tensor.datatype == "BYTES":

@@ -1,21 +1,24 @@
-"""ModelInferRequests that differ in id and data alone: the rest is decoded once, and looked up by its bytes."""
+"""ModelInferRequests that differ in id, sequence and data alone: the rest is decoded once, and found by its bytes."""
 
 from typing import Final
 
 from google.protobuf.message import DecodeError
 from tritonclient.grpc import service_pb2 as pb
 
-from argosy_runtime.errors import invalid
+from argosy_runtime.errors import ServingError, invalid
 from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import InferRequest, RequestTemplate
+from argosy_runtime.modelconfig import ConfigError
 from argosy_runtime.tensors import Data
 
+from . import parameters as grpc_parameters
 from . import request as grpc_request
 from .request import GrpcOptions, canonical_version
 from .wire import Cut, cut
 
 _CAPACITY: Final = 1024
 _LARGEST_KEY: Final = 4096
+_SEQUENCE: Final = frozenset(("sequence_id", "sequence_start", "sequence_end"))
 
 
 class Decoded:
@@ -31,10 +34,10 @@ class Decoded:
 class RequestDecoder:
     """Decodes requests from the bytes of their messages.
 
-    The second request with the same bytes, less id and data, leaves a template; those after it are made of that, and
-    their data is not decoded. Requests that come only once leave none. Requests with all inputs in shared memory have
-    templates of their own, which the caller gives their data. BYTES inputs and explicit contents are always
-    decoded.
+    The second request with the same bytes, less id, sequence and data, leaves a template; those after it are made of
+    that, and their data is not decoded. Requests that come only once leave none. Requests with all inputs in shared
+    memory have templates of their own, which the caller gives their data. BYTES inputs and explicit contents are
+    always decoded.
     """
 
     def __init__(self) -> None:
@@ -42,6 +45,8 @@ class RequestDecoder:
         # Apart from the others: a client may use any number of locations.
         self._located = FifoCache[bytes, tuple[RequestTemplate, GrpcOptions]](_CAPACITY)
         self._seen = FifoCache[bytes, None](_CAPACITY)
+        # Sequences with their flags, by the bytes of their parameters; None for what is more than that.
+        self._sequences = FifoCache[bytes, tuple[int | str, bool, bool] | None](_CAPACITY)
 
     def from_template(self, message: bytes, start: int = 0) -> Decoded | None:
         """Return the request made of its template; None where it has none and must be decoded."""
@@ -58,7 +63,22 @@ class RequestDecoder:
             request_id = parts.id.decode()
         except UnicodeDecodeError:
             return None
-        return Decoded(template.request(request_id, parts.raw), options)
+        request = template.request(request_id, parts.raw or [b""] * len(template.inputs))
+        if parts.sequence:
+            sequence = self._sequence(parts.sequence)
+            if sequence is None:
+                return None
+            request.join(sequence[0], sequence[1], sequence[2])
+        return Decoded(request, options)
+
+    def _sequence(self, parameters: bytes) -> tuple[int | str, bool, bool] | None:
+        """Return id and flags of a sequence; None where there is more in the parameters, or something wrong."""
+        if parameters in self._sequences:
+            return self._sequences.get(parameters)
+        sequence = _sequence_of(parameters)
+        if len(parameters) <= _LARGEST_KEY:
+            self._sequences.put(parameters, sequence)
+        return sequence
 
     def parse(self, message: bytes, start: int = 0) -> pb.ModelInferRequest:
         """Parse the message by protobuf. Raises INVALID_ARG where it is malformed."""
@@ -82,12 +102,33 @@ class RequestDecoder:
         if parts.key not in self._seen:
             self._seen.put(parts.key, None)
             return
-        template = RequestTemplate(request)
+        try:
+            template = RequestTemplate(request)
+        except ConfigError:
+            # An unknown datatype of an input in shared memory, which is refused when that is read.
+            return
+        if parts.sequence:
+            # The key has a part of it where a parameter is written in another way.
+            if not _SEQUENCE.isdisjoint(pb.ModelInferRequest.FromString(parts.key).parameters):
+                return
+            template.leave_sequence()
         if not parts.raw:
             if options.locations is not None and options.locations.hold(template.inputs):
                 self._located.put(parts.key, (template, options))
         elif _fits(template, parts.raw):
             self._templates.put(parts.key, (template, options))
+
+
+def _sequence_of(parameters: bytes) -> tuple[int | str, bool, bool] | None:
+    of_sequence = InferRequest("", {})
+    try:
+        parsed = pb.ModelInferRequest.FromString(parameters)
+        grpc_parameters.apply(parsed.parameters, of_sequence)
+    except (DecodeError, ServingError):
+        return None
+    if not parsed.parameters.keys() <= _SEQUENCE:
+        return None
+    return of_sequence.sequence_id, of_sequence.sequence_start, of_sequence.sequence_end
 
 
 def _fits(template: RequestTemplate, raw: list[Data]) -> bool:

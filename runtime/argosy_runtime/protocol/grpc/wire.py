@@ -10,12 +10,17 @@ from argosy_runtime.tensors import Data
 
 # Field numbers of the two messages, with the wire type of what has a length.
 _ID: Final = 3 << 3 | 2
+_PARAMETER: Final = 4 << 3 | 2
 _RAW_INPUT: Final = 7 << 3 | 2
 _RAW_OUTPUT: Final = b"\x32"
 _RESPONSE_ID: Final = b"\x1a"
 _INFER_RESPONSE: Final = b"\x12"
 # model_name, model_version, parameters, inputs, outputs: their bytes are part of the key.
 _KEYED: Final = frozenset((0x0A, 0x12, 0x22, 0x2A, 0x32))
+# How a parameter of a sequence begins: its name's field and length, and the name.
+_SEQUENCE: Final = tuple(
+    [b"\x0a%c%b" % (len(name), name) for name in (b"sequence_id", b"sequence_start", b"sequence_end")]
+)
 _MAX_SHIFT: Final = 28
 # Smaller pieces are copied: cheaper than a view, and no piece keeps the whole message alive.
 _COPY_BELOW: Final = 1 << 15
@@ -25,12 +30,15 @@ _LONGEST_LOCATED: Final = 4096
 
 
 class Cut:
-    """A request in two: `key` is all of it but its id (`id`, UTF-8) and its raw contents (`raw`)."""
+    """A request in parts: `key` is all of it but its id (`id`, UTF-8), the parameters of its `sequence` as they came,
+    and its raw contents (`raw`).
+    """
 
-    __slots__ = ("id", "key", "raw")
+    __slots__ = ("id", "key", "raw", "sequence")
 
-    def __init__(self, key: bytes, request_id: bytes, raw: list[Data]) -> None:
+    def __init__(self, key: bytes, request_id: bytes, sequence: bytes, raw: list[Data]) -> None:
         self.key = key
+        self.sequence = sequence
         self.id = request_id
         self.raw = raw
 
@@ -41,22 +49,28 @@ def cut(message: bytes, start: int = 0) -> Cut | None:
     That is a request without raw contents, too, unless it is short: its inputs may lie in shared memory.
     """
     end, position = len(message), start
-    id_from = id_to = start
-    request_id = b""
+    keyed_from, has_id = start, False
+    key = request_id = sequence = b""
     while position < end:
         tag = message[position]
         if tag == _RAW_INPUT:
             break
         head, stop = _extent(message, position + 1, end)
-        if stop < 0 or (tag not in _KEYED and (tag != _ID or id_to > start)):
+        if stop < 0 or (tag not in _KEYED and (tag != _ID or has_id)):
             return None
         if tag == _ID:
-            id_from, id_to, request_id = position, stop, message[head:stop]
+            has_id, request_id = True, message[head:stop]
+            key += message[keyed_from:position]
+            keyed_from = stop
+        elif tag == _PARAMETER and message.startswith(_SEQUENCE, head, stop):
+            sequence += message[position:stop]
+            key += message[keyed_from:position]
+            keyed_from = stop
         position = stop
     raw = _raw_contents(message, position, end)
     if raw is None or (not raw and end - start > _LONGEST_LOCATED):
         return None
-    return Cut(message[start:id_from] + message[id_to:position], request_id, raw)
+    return Cut(key + message[keyed_from:position], request_id, sequence, raw)
 
 
 def _raw_contents(message: bytes, position: int, end: int) -> list[Data] | None:

@@ -43,7 +43,7 @@ class RequestKeys:
     def key(self, request: InferRequest) -> bytes | None:
         """Return the key of a request; None where an input is in a device's memory."""
         template, raw = request.template, request.raw
-        if template is None or raw is None:
+        if template is None or raw is None or not template.has_sequence_of(request):
             return self._key_of_inputs(request)
         beginning = self._beginnings.get(template)
         if beginning is None:

@@ -63,27 +63,32 @@ class ControlInputs:
                     self._corrid = TensorSpec(control_input.name, v2_name(control.data_type), shape)
                 else:
                     self._flags.append(Flag(control_input.name, control, shape))
+        self._specs = [flag.spec for flag in self._flags]
+        if self._corrid is not None:
+            self._specs.append(self._corrid)
+        # The flags' data, by whether a request is the start and the end of its sequence.
+        self._values: list[list[Data]] = [
+            [flag.data(start, end) for flag in self._flags] for start in (False, True) for end in (False, True)
+        ]
         self._shapes = frozenset([tensor.name for tensor in config.input if tensor.is_shape_tensor])
-        self._templates = FifoCache[tuple[RequestTemplate, tuple[tuple[int, ...], ...]], RequestTemplate](TEMPLATES)
+        # Without a state by the template alone, else by the states' shapes, too.
+        self._templates = FifoCache[object, RequestTemplate](TEMPLATES)
         self._nulls = FifoCache[RequestTemplate, InferRequest](TEMPLATES)
 
     def message(self, step: Step, states: list[Tensor]) -> InferRequest:
         """Return a request as the model sees it."""
         request, identifier = step.queued.request, step.sequence.id
-        specs = [flag.spec for flag in self._flags]
-        raw: list[Data] = [flag.data(step.start, step.end) for flag in self._flags]
+        raw: list[Data] = self._values[2 * step.start + step.end]
         if self._corrid is not None:
-            specs.append(self._corrid)
-            raw.append(_encoded(identifier, self._corrid))
-        same = (
-            request.sequence_start == step.start
-            and request.sequence_end == step.end
-            and request.sequence_id == identifier
-        )
-        if not same or request.template is None or request.raw is None:
-            return self._without_template(step, specs, raw, states)
-        template = self._template(request, request.template, specs, states)
-        message = template.request(request.id, [*request.raw, *raw, *[state.data for state in states]])
+            raw = [*raw, _encoded(identifier, self._corrid)]
+        if request.template is None or request.raw is None:
+            return self._without_template(step, self._specs, raw, states)
+        template = self._template(request, request.template, self._specs, states)
+        raw = [*request.raw, *raw]
+        for state in states:
+            raw.append(state.data)
+        message = template.request(request.id, raw)
+        message.join(identifier, step.start, step.end)
         message.queue_trace, message.trace = request.queue_trace, request.trace
         return message
 
@@ -111,7 +116,7 @@ class ControlInputs:
     def _template(
         self, request: InferRequest, template: RequestTemplate, specs: list[TensorSpec], states: list[Tensor]
     ) -> RequestTemplate:
-        key = (template, tuple([state.shape for state in states]))
+        key: object = (template, tuple([state.shape for state in states])) if states else template
         cached = self._templates.get(key)
         if cached is None:
             cached = RequestTemplate(request)

@@ -386,3 +386,17 @@ async def test_a_request_that_cannot_be_copied_is_answered_and_keeps_no_memory(
     one.stable.answer()
     assert len(one.responses) == 1
     assert one.is_over()
+
+
+def test_a_copy_has_the_sequence_of_its_request() -> None:
+    array = np.zeros(1, np.float32)
+    template, shadow = RequestTemplate(InferRequest("m", {"A": Tensor("A", "FP32", array)})), ShadowRequests()
+    made = []
+    for sequence in ((3, True, False), (4, False, True)):
+        request = template.request("", [array.tobytes()])
+        request.join(*sequence)
+        made.append(shadow.copy(request))
+    assert [(copy.sequence_id, copy.sequence_start, copy.sequence_end) for copy in made] == [
+        (3, True, False),
+        (4, False, True),
+    ]

@@ -5,7 +5,8 @@
 
 import asyncio
 import json
-from itertools import pairwise
+import re
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,15 @@ PARAMETERS = st.fixed_dictionaries(
         "id": st.just("x"),
     },
 )
+SEQUENCE = rb'"sequence_id":\s?[12]'
+# As client libraries write sequences, and in other ways.
+SEQUENCES = st.sampled_from(
+    [
+        b'"sequence_id":%b,"sequence_start":%b,"sequence_end":%b%b' % (*parts, more)
+        for parts in product((b"1", b"23", b"0", b"01", b"-4", b"true", b"1.5"), (b"true", b"false"), (b"true", b"1"))
+        for more in (b"", b"", b',"sequence_id":9', b',"sequence_start":false')
+    ]
+)
 IDS = st.sampled_from(("", "7", "a b", "é", "\x7f", '"', "\\", "\n", "\u2028", "𝄞")) | st.text(max_size=4)
 
 
@@ -156,6 +166,7 @@ def requests(draw: st.DrawFn) -> tuple[str, list[bytes]]:
         text = json.dumps(full, ensure_ascii=ascii_only, separators=(",", ": " if spaced else ":"))
         encoded = text.encode("utf-8", "surrogatepass")
         tail = draw(st.just(data) | st.binary(min_size=len(data), max_size=len(data)) | st.just(data[:-1]))
+        encoded = re.sub(SEQUENCE, draw(SEQUENCES), encoded)
         split = len(encoded) + draw(st.sampled_from((0,) * 10 + (1, -1)))
         bodies.append(_request(f"/v2/models/{model}{version}/infer", encoded + tail, str(split)))
     return model, bodies
@@ -188,6 +199,7 @@ def seen(plane: EchoPlane) -> list[tuple[object, ...]]:
         (
             *(request.model_name, request.model_version, request.id, request.requested_outputs),
             *(repr(request.parameters), request.sequence_id, request.priority),
+            *(request.sequence_start, request.sequence_end),
             [(tensor.name, tensor.datatype, tensor.shape, bytes(tensor.data)) for tensor in request.inputs.values()],
         )
         for request in plane.requests
@@ -234,6 +246,32 @@ def test_the_common_request_is_planned_and_its_tensors_are_not_decoded() -> None
     assert b"Inference-Header-Content-Length: %d\r\n" % len(expected) in back
     assert expected + b"      22" in back
     assert expected.replace(b'"id":"22",', b"") + b" " * 8 in back
+
+
+def test_requests_of_all_sequences_have_one_template() -> None:
+    plane = EchoPlane(templates=True)
+    sent = []
+    steps = (b'1,"sequence_start":true,"sequence_end":false', b'22,"sequence_start":false,"sequence_end":true')
+    for step in (*steps, b'0,"sequence_start":false,"sequence_end":false'):
+        text = ONE.replace(b'{"binary_data_output"', b'{"sequence_id":%b,"binary_data_output"' % step) % b"1"
+        sent.append(_request("/v2/models/echo/infer", text + bytes(8), str(len(text))))
+    answers(HttpApp(plane, HttpOptions()), sent, [])
+    first, second, none = plane.requests
+    assert (first.sequence_id, first.sequence_start, first.sequence_end) == (1, True, False)
+    assert (second.sequence_id, second.sequence_start, second.sequence_end) == (22, False, True)
+    assert none.sequence_id == 0
+    assert first.template is second.template is not none.template
+
+
+def test_a_sequence_of_an_input_is_none_of_the_request() -> None:
+    plane = EchoPlane(templates=True)
+    sent = []
+    for number in (b"1", b"2"):
+        own = b'{"sequence_id":%b,"sequence_start":true,"sequence_end":true,"binary_data_size"' % number
+        text = ONE.replace(b'{"binary_data_size"', own) % b"1"
+        sent.append(_request("/v2/models/echo/infer", text + bytes(8), str(len(text))))
+    answers(HttpApp(plane, HttpOptions()), sent, [])
+    assert [request.sequence_id for request in plane.requests] == [0, 0]
 
 
 def test_a_long_body_is_not_copied_on_its_way() -> None:

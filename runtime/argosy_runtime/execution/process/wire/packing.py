@@ -55,6 +55,7 @@ class ErrorBody(msgspec.Struct, array_like=True):
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
+_sequence_decoder: Final = msgspec.msgpack.Decoder(tuple[int | str, bool, bool])
 _request_decoder: Final = msgspec.msgpack.Decoder(_RequestBody)
 _response_decoder: Final = msgspec.msgpack.Decoder(_ResponseBody)
 _error_decoder: Final = msgspec.msgpack.Decoder(ErrorBody)
@@ -100,6 +101,19 @@ def unpack_request(data: bytes) -> RequestTemplate:
     if len(like.inputs) != len(body.inputs):
         raise FrameError("a request's template has an input twice")
     return RequestTemplate(like)
+
+
+def pack_sequence(identifier: int | str, start: bool, end: bool) -> bytes:
+    """Return the sequence of one request, with its flags, as bytes."""
+    return _encoder.encode((plain_text(identifier) if isinstance(identifier, str) else identifier, start, end))
+
+
+def unpack_sequence(data: bytes) -> tuple[int | str, bool, bool]:
+    """Return the inverse of `pack_sequence`. Raises FrameError."""
+    try:
+        return _sequence_decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise FrameError(f"a request's sequence is wrong: {error}") from error
 
 
 def pack_response(outputs: Sequence[TensorSpec], parameters: Mapping[str, Parameter]) -> bytes:

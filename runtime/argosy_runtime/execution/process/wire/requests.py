@@ -1,7 +1,8 @@
 """Requests in frames: batches for a model's process, and its own requests to other models.
 
 A request is these numbers: its template (with `NEW`, a text follows that says it), its id as a text, its tensors. With
-`TRACED` it ends with its trace: the id, and the context as a text.
+`SEQUENCE` its sequence follows as a text, where that is not its template's. With `TRACED` it ends with its trace: the
+id, and the context as a text.
 """
 
 from typing import Final
@@ -12,11 +13,12 @@ from argosy_runtime.tensors import Data
 from argosy_runtime.traces import Trace
 
 from .frames import Frame, FrameError, FrameWriter
-from .packing import pack_request, unpack_request
+from .packing import pack_request, pack_sequence, unpack_request, unpack_sequence
 from .templates import CAPACITY, SentTemplates, check_tensor
 
 NEW: Final = 1 << 32
 TRACED: Final = 1 << 33
+SEQUENCE: Final = 1 << 34
 _NUMBER: Final = NEW - 1
 
 
@@ -37,6 +39,10 @@ class RequestWriter:
         name = request.id.encode("utf-8", "surrogatepass") if request.id else b""
         trace = request.trace
         flags = 0 if trace is None else TRACED
+        sequence = b""
+        if not template.has_sequence_of(request):
+            sequence = pack_sequence(request.sequence_id, request.sequence_start, request.sequence_end)
+            flags |= SEQUENCE
         number = self._sent.find(template)
         if number >= 0:
             frame.numbers.append(number | flags)
@@ -47,6 +53,8 @@ class RequestWriter:
         frame.add_text(name)
         for spec, data in zip(template.inputs, raw, strict=True):
             frame.add_tensor(data, spec.size >= 0)
+        if sequence:
+            frame.add_text(sequence)
         if trace is not None:
             frame.numbers.append(trace.id)
             frame.add_text(trace.context.encode())
@@ -60,9 +68,6 @@ class RequestWriter:
             request.requested_outputs,
             # Not by value, because 1 == True == 1.0.
             repr(request.parameters) if request.parameters else "",
-            request.sequence_id,
-            request.sequence_start,
-            request.sequence_end,
             request.priority,
             request.timeout_us,
         )
@@ -82,12 +87,11 @@ class RequestReader:
     def read(self, frame: Frame) -> InferRequest:
         """Return the next request of the frame. Raises FrameError."""
         number = frame.number()
-        is_traced = False
+        flags = 0
         if number >= NEW:
-            is_traced = number >= TRACED
-            is_new = bool(number & NEW)
+            flags = number & ~_NUMBER
             number &= _NUMBER
-            if is_new:
+            if flags & NEW:
                 if number >= CAPACITY:
                     raise FrameError(f"template number {number}")
                 self._templates[number] = unpack_request(frame.text())
@@ -101,6 +105,9 @@ class RequestReader:
             check_tensor(spec, data)
             raw.append(data)
         request = template.request(name.decode("utf-8", "surrogatepass") if name else "", raw)
-        if is_traced:
+        if flags & SEQUENCE:
+            identifier, start, end = unpack_sequence(frame.text())
+            request.join(identifier, start, end)
+        if flags & TRACED:
             request.trace = Trace(frame.number(), context=frame.text().decode("utf-8", "replace"))
         return request
