@@ -10,10 +10,6 @@ from tests.differential.http_calls import Call
 
 Json = Any
 _LARGE = 2**31
-_SIZES = re.compile(
-    r"input byte size mismatch|string elements|incomplete string|invalid datatype for input"
-    r"|unexpected additional input data|batch size does not match"
-)
 _DEVIATING = re.compile(
     r"already exists in request|causes total element count|byte size overflow|invalid dimensions"
     r"|invalid shape for input|is reserved for Triton|Failed to parse 'data' field|control 'CORRID' data-type"
@@ -46,10 +42,13 @@ def deviation(request: Call | GrpcCase, triton: Json, argosy: Json) -> bool:
         return True
     if not refusal or not _refusal(triton):
         return False
-    # Of several faults of a request, wrong sizes of data may be named before others. Parsers describe faults by their
-    # own words, and a map of protobuf has no order.
+    # Parsers describe faults by their own words, and a map of protobuf has no order.
     alike = ("failed to parse the request JSON buffer", "invalid value")
-    return bool(_SIZES.search(refusal)) or any(text in refusal and text in _refusal(triton) for text in alike)
+    return _status(triton) == _status(argosy) and any(text in refusal and text in _refusal(triton) for text in alike)
+
+
+def _status(answer: Json) -> Json:
+    return answer.get("status", answer.get("code"))
 
 
 def comparable(answer: Json) -> Json:
