@@ -36,7 +36,7 @@ _BACKENDS = {
     "python": _Row(Isolation.PROCESS),
     "onnxruntime": _Row(Isolation.THREAD, {"onnxruntime": "onnxruntime"}, device_tensors=True),
     "pytorch": _Row(Isolation.THREAD, {"torch": "pytorch"}, device_tensors=True),
-    "fil": _Row(Isolation.THREAD, {"treelite": "fil"}),
+    "fil": _Row(Isolation.PROCESS, {"treelite": "fil"}),
     "tensorrt": _Row(Isolation.THREAD, {"tensorrt": "tensorrt"}, device_tensors=True),
     "transformers": _Row(Isolation.PROCESS, {"torch": "transformers", "transformers": "transformers"}),
     "vllm": _Row(Isolation.PROCESS, engine="vllm"),

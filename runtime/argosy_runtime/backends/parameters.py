@@ -1,5 +1,6 @@
 """Typed reading of a configuration's `parameters`, which are all strings, and of the adapters that a model lists."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -53,16 +54,18 @@ class Parameters:
         """Return a parameter as it is written."""
         return self._values.get(name, default)
 
-    def integer(self, name: str, default: int, minimum: int | None = None) -> int:
+    def integer(self, name: str, default: int, minimum: int | None = None, maximum: int | None = None) -> int:
         """Return an integer."""
         number = self._read(name, default, int, "a whole number")
         if minimum is not None and number < minimum:
             raise invalid(f"model '{self._model}': parameter '{name}' is {number}, expected {minimum} or more")
+        if maximum is not None and number > maximum:
+            raise invalid(f"model '{self._model}': parameter '{name}' is {number}, expected {maximum} or less")
         return number
 
     def number(self, name: str, default: float) -> float:
-        """Return a number."""
-        return self._read(name, default, float, "a number")
+        """Return a number, neither infinite nor NaN."""
+        return self._read(name, default, _finite, "a number")
 
     def flag(self, name: str, default: bool) -> bool:
         """Return a boolean: true or false, on or off, yes or no, 1 or 0."""
@@ -77,6 +80,13 @@ class Parameters:
             raise invalid(
                 f"model '{self._model}': parameter '{name}' is '{self._values[name]}', expected {expected}"
             ) from None
+
+
+def _finite(value: str) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(value)
+    return number
 
 
 def _flag(value: str) -> bool:

@@ -39,7 +39,7 @@ def test_every_backend_keeps_the_contract(name: str) -> None:
     backend = backends.resolve(name)
     assert callable(backend.complete_config)
     assert callable(backend.load)
-    assert ("process" if name in ("python", "transformers") else "thread") == backends.default_isolation(name)
+    assert ("process" if name in ("python", "fil", "transformers") else "thread") == backends.default_isolation(name)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import internal, unavailable, unsupported
 from argosy_runtime.modelconfig.modelfiles import TREE_FILES
 
+from . import structure
 from .settings import Settings
 
 _PREFIX: Final = re.compile(r"^\[[\d:]+\] \S+: (Check failed: )?")
@@ -43,16 +44,17 @@ _READERS: Final[Mapping[str, Callable[[Path, bool], Any]]] = {
 def open_forest(settings: Settings, version_dir: Path, config: ModelConfig) -> Forest:
     """Return a version's model.
 
-    Raises ServingError: UNAVAILABLE without the file, INTERNAL where it cannot be read, UNSUPPORTED for several
-    targets.
+    Raises ServingError: UNAVAILABLE without the file, INTERNAL where it cannot be read or its trees are damaged,
+    UNSUPPORTED for several targets.
     """
     path = _model_file(settings, version_dir, config)
     try:
         model = _READERS[settings.model_type](path, settings.allow_unknown_field)
+        structure.check(model)
     except Exception as error:
         raise internal(
             f"failed to load '{path}' for model '{config.name}' as {settings.model_type} (parameter 'model_type'): "
-            f"{_explained(error)}"
+            f"{explained(error)}"
         ) from error
     header = model.get_header_accessor()
     if int(header.get_field("num_target")[0]) != 1:
@@ -60,7 +62,7 @@ def open_forest(settings: Settings, version_dir: Path, config: ModelConfig) -> F
     return Forest(model, int(model.num_feature), int(header.get_field("num_class")[0]))
 
 
-def _explained(error: Exception) -> str:
+def explained(error: Exception) -> str:
     """Return Treelite's words on one line, without the time and the place in its source that they begin with."""
     return " ".join(_PREFIX.sub("", str(error)).split())[:_LONGEST_REASON]
 

@@ -13,11 +13,12 @@ from argosy_runtime.errors import internal, invalid
 from argosy_runtime.messages import Array, Tensor
 from argosy_runtime.tensors.device_arrays import DeviceArray
 
-from .forest import Forest
+from .forest import Forest, explained
 from .settings import Settings
 from .validation import INPUT, OUTPUT
 
 _NO_CONTEXT: Final = nullcontext()
+_ALL: Final = -1
 _ALONE: Final = 64
 """Rows that one thread answers sooner than several, which have to be woken."""
 
@@ -30,7 +31,7 @@ class ForestFramework:
         self._forest = forest
         self._settings = settings
         self._columns = columns
-        self._threads = settings.threads if settings.threads > 0 else cpu_limit() or -1
+        self._threads = _possible(settings.threads if settings.threads > 0 else cpu_limit() or _ALL, forest)
 
     def batch(self) -> AbstractContextManager[None]:
         return _NO_CONTEXT
@@ -51,7 +52,7 @@ class ForestFramework:
         try:
             scores = gtil.predict(self._forest.model, rows, nthread=threads)
         except Exception as error:
-            raise internal(str(error)) from error
+            raise internal(f"model '{self._name}': {explained(error)}") from error
         answers = self._answers(scores.reshape(len(rows), self._forest.classes))
         return {OUTPUT: answers.astype(np.float32, copy=False).reshape(len(rows), *self._columns)}
 
@@ -68,3 +69,13 @@ class ForestFramework:
     def fetch(self, outputs: Mapping[str, Output]) -> Mapping[str, Array]:
         """Return the outputs, which are on the host already."""
         return {name: output for name, output in outputs.items() if not isinstance(output, DeviceArray)}
+
+
+def _possible(threads: int, forest: Forest) -> int:
+    """Return a number of threads, or all where OpenMP has fewer: Treelite refuses to compute with more than it has."""
+    if threads > 1:
+        try:
+            gtil.predict(forest.model, np.zeros((1, forest.features), np.float32), nthread=threads)
+        except Exception:
+            return _ALL
+    return threads

@@ -1,12 +1,16 @@
 """The parameters of a model of trees."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import internal, invalid, unsupported
 from argosy_runtime.modelconfig.modelfiles import TREE_FILES
+
+_MOST_THREADS: Final = 2**31 - 1
+"""The largest number that Treelite takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class Settings:
             _flag(parameters, "predict_proba"),
             parameters.number("threshold", 0.5),
             _flag(parameters, "xgboost_allow_unknown_field"),
-            parameters.integer("cpu_nthread", -1),
+            parameters.integer("cpu_nthread", -1, -_MOST_THREADS - 1, _MOST_THREADS),
         )
 
     @property

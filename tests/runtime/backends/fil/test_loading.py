@@ -1,9 +1,10 @@
 """Files, parameters and configurations of trees that will not do, each with its name and the way out."""
 
+import json
 from typing import Any
 
 import pytest
-from tests.runtime.backends.fil.trees import CONFIG, forest, lgb, parameters, xgb
+from tests.runtime.backends.fil.trees import CONFIG, change_first, forest, lgb, parameters, xgb
 
 from argosy_runtime.backends import fil as backend
 from argosy_runtime.errors import ErrorKind, ServingError
@@ -75,6 +76,41 @@ def test_a_file_of_another_format_is_named(refusal: Any, model_type: str, reason
     assert "\n" not in error.message
 
 
+@pytest.mark.parametrize("feature", [5, 500_000_000])
+def test_a_feature_that_the_model_has_not_is_named(refusal: Any, feature: int) -> None:
+    def save(folder: Any) -> None:
+        values_of_xgboost(folder)
+        file = folder / "xgboost.json"
+        model = json.loads(file.read_text())
+        model["learner"]["gradient_booster"]["model"]["trees"][1]["split_indices"][0] = feature
+        file.write_text(json.dumps(model))
+
+    error = refusal(CONFIG % 1, save, **VALUES)
+    assert error.kind is ErrorKind.INTERNAL
+    assert error.message.endswith(f": tree 1 splits on feature {feature}, and the model has 5 features")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("split_index", -1, "tree 0 splits on feature -1, and the model has 5 features"),
+        ("cleft", 0, "tree 0 has a node whose children are not nodes of their own"),
+        ("cright", 1, "tree 0 has a node whose children are not nodes of their own"),
+        ("cright", 1_000_000, "tree 0 has a node whose children are not nodes of their own"),
+        ("class_id", 3, "its class_id is not one number below 3 for each of its 8 trees"),
+        ("target_id", -2, "its target_id is not one number below 1 for each of its 8 trees"),
+    ],
+)
+def test_a_damaged_checkpoint_is_named(refusal: Any, field: str, value: int, reason: str) -> None:
+    def save(folder: Any) -> None:
+        forest().save(folder / "checkpoint.tl")
+        change_first(folder / "checkpoint.tl", field, value)
+
+    error = refusal(CONFIG % 3, save, model_type="treelite_checkpoint", is_classifier="false")
+    assert error.kind is ErrorKind.INTERNAL
+    assert error.message.endswith(f"treelite_checkpoint (parameter 'model_type'): {reason}")
+
+
 # Treelite warns of the field from C.
 @pytest.mark.filterwarnings("ignore:.*warn_callback:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore:.*of_tomorrow")
@@ -121,6 +157,19 @@ def test_a_field_that_treelite_does_not_know_is_skipped_where_the_model_says_so(
             {"threshold": "half"},
             ErrorKind.INVALID_ARG,
             "model 'm': parameter 'threshold' is 'half', expected a number",
+        ),
+        *(
+            (
+                {"threshold": value},
+                ErrorKind.INVALID_ARG,
+                f"model 'm': parameter 'threshold' is '{value}', expected a number",
+            )
+            for value in ("nan", "inf", "-Infinity", "1e999")
+        ),
+        (
+            {"cpu_nthread": "2147483648"},
+            ErrorKind.INVALID_ARG,
+            "model 'm': parameter 'cpu_nthread' is 2147483648, expected 2147483647 or less",
         ),
         (
             {"cpu_nthread": "all"},

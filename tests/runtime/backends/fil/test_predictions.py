@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from tests.runtime.backends.fil.trees import CONFIG, ROWS, Trained, forest, lgb, parameters, xgb
 from tests.runtime.backends.requests import named
+from treelite import gtil
 
 from argosy_runtime.backends import fil as backend
+from argosy_runtime.backends.fil import running
 from argosy_runtime.errors import ErrorKind
 
 ANSWERED = 64
@@ -118,3 +120,31 @@ def test_without_batches_rows_are_the_request_s_own(model_folder: Any, host: Any
     backend.load(folder.spec(), host).execute([named({"input__0": ROWS[:7]})], responder)
     (output,) = responder.only().outputs
     np.testing.assert_allclose(output.array, trained.values[:7], rtol=1e-5)
+
+
+@pytest.mark.parametrize(("limit", "values"), [(100_000, {}), (None, {"cpu_nthread": "100000"})])
+def test_more_threads_than_openmp_has_are_as_many_as_it_has(
+    model_folder: Any, host: Any, responder: Any, monkeypatch: pytest.MonkeyPatch, limit: int | None, values: Any
+) -> None:
+    monkeypatch.setattr(running, "cpu_limit", lambda: limit)
+    config = CONFIG.replace("max_batch_size: 64", "max_batch_size: 200") % 1
+    folder = model_folder(config + parameters(model_type="xgboost_json", is_classifier="false", **values))
+    trained = xgb("reg:squarederror", 1)
+    trained.save(folder.version_dir / "xgboost.json")
+    backend.load(folder.spec(), host).execute([named({"input__0": ROWS})], responder)
+    assert responder.only().error is None
+    np.testing.assert_allclose(responder.only().outputs[0].array, trained.values, rtol=1e-5, atol=1e-6)
+
+
+def test_errors_of_treelite_are_its_words_alone(
+    model_folder: Any, host: Any, responder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("[02:41:17] /project/src/gtil/predict.cc:57: Check failed: a > b: \n(3 vs. 4)")
+
+    folder = model_folder(CONFIG % 1 + parameters(model_type="xgboost_json", is_classifier="false"))
+    xgb("reg:squarederror", 1).save(folder.version_dir / "xgboost.json")
+    instance = backend.load(folder.spec(), host)
+    monkeypatch.setattr(gtil, "predict", fail)
+    instance.execute([named({"input__0": ROWS[:1]})], responder)
+    assert responder.only().error.message == "model 'm': a > b: (3 vs. 4)"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tritonclient.grpc
 import tritonclient.http
-from tests.runtime.backends.fil.trees import CONFIG, ROWS, lgb, parameters, xgb
+from tests.runtime.backends.fil.trees import CONFIG, ROWS, forest, lgb, move_leaves, parameters, xgb
 
 ENSEMBLE = """
 name: "both" platform: "ensemble" max_batch_size: 64
@@ -30,6 +30,10 @@ def server(tmp_path_factory: pytest.TempPathFactory, argosy_server: Any) -> Any:
     xgb("reg:squarederror", 1).save(repository / "values" / "1" / "xgboost.ubj")
     _write(repository, "classes", 3, "", model_type="lightgbm", is_classifier="true", predict_proba="true")
     lgb("multiclass", 3).save(repository / "classes" / "1" / "model.txt")
+    settings = {"model_type": "treelite_checkpoint", "is_classifier": "false", "cpu_nthread": "1"}
+    _write(repository, "damaged", 3, "", **settings)
+    forest().save(repository / "damaged" / "1" / "checkpoint.tl")
+    move_leaves(repository / "damaged" / "1" / "checkpoint.tl")
     (repository / "both" / "1").mkdir(parents=True)
     (repository / "both" / "config.pbtxt").write_text(ENSEMBLE)
     return argosy_server(repository)
@@ -53,6 +57,16 @@ def test_answers_over_the_wire(server: Any, protocol: str) -> None:
         np.testing.assert_allclose(classes, lgb("multiclass", 3).values[:30], rtol=1e-5, atol=1e-6)
         np.testing.assert_array_equal(_answer(module, client, "both", "rows", "classes"), classes)
         np.testing.assert_array_equal(_answer(module, client, "both", "rows", "values"), values)
+
+
+def test_a_file_that_ends_its_process_leaves_the_server_and_other_models(server: Any) -> None:
+    with tritonclient.http.InferenceServerClient(server.http) as client:
+        # The second request meets the process that replaces the first one, or none yet.
+        for _ in range(2):
+            with pytest.raises(tritonclient.utils.InferenceServerException):
+                _answer(tritonclient.http, client, "damaged", "input__0", "output__0")
+            values = _answer(tritonclient.http, client, "values", "input__0", "output__0")
+            np.testing.assert_allclose(values, xgb("reg:squarederror", 1).values[:30], rtol=1e-5, atol=1e-6)
 
 
 def test_the_index_names_parameters_without_effect(server: Any) -> None:

@@ -71,3 +71,22 @@ def parameters(**values: str) -> str:
     return "".join(
         f' parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}' for name, value in values.items()
     )
+
+
+def change_first(checkpoint: Path, field: str, value: int) -> None:
+    """Set the first number of a field of a checkpoint, of its header or of its first tree."""
+    model = treelite.Model.deserialize(str(checkpoint))
+    accessor = model.get_header_accessor() if field in ("class_id", "target_id") else model.get_tree_accessor(0)
+    numbers = accessor.get_field(field).copy()
+    numbers[0] = value
+    accessor.set_field(field, numbers)
+    model.serialize(str(checkpoint))
+
+
+def move_leaves(checkpoint: Path) -> None:
+    """Have the leaves of a checkpoint's first tree name values far outside of it, where a process may not read."""
+    model = treelite.Model.deserialize(str(checkpoint))
+    tree = model.get_tree_accessor(0)
+    for field in ("leaf_vector_begin", "leaf_vector_end"):
+        tree.set_field(field, tree.get_field(field) + np.uint64(2**40))
+    model.serialize(str(checkpoint))
