@@ -108,6 +108,15 @@ def test_groups_of_a_model_on_the_cpu_are_on_the_cpu() -> None:
     assert kinds == [("KIND_CPU", 2), ("KIND_CPU", 1), ("KIND_CPU", 3)]
 
 
+def test_rules_of_sequences_reach_the_configuration() -> None:
+    rules = {"maxIdleMicroseconds": 7000, "oldest": {"maxCandidateSequences": 3}}
+    batching = model_config(model("onnx", maxBatchSize=4, sequence=rules), Devices(()), [1]).sequence_batching
+    assert (batching.max_sequence_idle_microseconds, batching.oldest.max_candidate_sequences) == (7000, 3)
+    rules = {"direct": {"maxQueueDelayMicroseconds": 50, "minimumSlotUtilization": 0.5}}
+    direct = model_config(model("onnx", maxBatchSize=4, sequence=rules), Devices(()), [1]).sequence_batching.direct
+    assert (direct.max_queue_delay_microseconds, direct.minimum_slot_utilization) == (50, 0.5)
+
+
 def test_profiles_reach_the_group_and_limits_every_group() -> None:
     declared = model("tensorrt", instanceGroups=[{"profile": [1, 2]}], rateLimiter=LIMITER)
     (group,) = model_config(declared, Devices((0,)), [1]).instance_group
