@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from argosy_runtime.errors import ServingError
+from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.frontends.port import named_fault
 from argosy_runtime.http2 import Stream
 from argosy_runtime.messages import InferRequest, InferResponse, Submission
@@ -26,6 +26,12 @@ ERROR_CLOSES_STREAM: Final = "triton_grpc_error"
 _ENDS: Final = "GRPC server is shutting down and has stopped accepting new requests."
 # Requests of one stream that may be open; further ones wait at the client.
 MAX_OPEN: Final = 1024
+
+
+def _unexpected(fault: Exception) -> ServingError:
+    """Log an error of this server, and return it as that of one request: the others of its stream go on."""
+    _log.error("a request of a stream failed unexpectedly", exc_info=fault)
+    return ServingError(ErrorKind.UNKNOWN, f"Unexpected {type(fault)}: {fault}")
 
 
 class _StreamedRequest:
@@ -95,8 +101,11 @@ class StreamCall(StreamingCall):
         self._finish_if_answered()
 
     def message(self, data: bytes) -> None:
-        inference = self._inference
-        decoded = inference.from_template(self.head, data, 0)
+        try:
+            decoded = self._inference.from_template(self.head, data, 0)
+        except Exception as fault:
+            self._refuse(self._add(Decoded(InferRequest("", {}), GrpcOptions()), in_turn=True), _unexpected(fault))
+            return
         if decoded is None:
             self._decode(data)
         else:
@@ -117,6 +126,8 @@ class StreamCall(StreamingCall):
             if not (awaits_load and self._waits_for_load(request, lambda: self._decode(data, False))):
                 fault = named_fault(inference.plane, request.model_name, request.model_version, error)
                 self._refuse(self._add(Decoded(request, GrpcOptions()), in_turn=True), fault)
+        except Exception as unexpected:
+            self._refuse(self._add(Decoded(request, GrpcOptions()), in_turn=True), _unexpected(unexpected))
         else:
             self._begin(decoded, awaits_load)
 
@@ -132,6 +143,9 @@ class StreamCall(StreamingCall):
             waits = entry is None and awaits_load
             if not (waits and self._waits_for_load(request, lambda: self._begin(decoded, False))):
                 self._refuse(entry or self._add(decoded, in_turn=True), error)
+            return
+        except Exception as fault:
+            self._refuse(entry or self._add(decoded, in_turn=True), _unexpected(fault))
             return
         if not entry.over:
             entry.submission = submission
@@ -187,11 +201,14 @@ class StreamCall(StreamingCall):
 
     def _encoded(self, entry: _StreamedRequest, response: InferResponse) -> list[Data]:
         inference, request = self._inference, entry.request
-        view = inference.view(response, request, entry.options)
         try:
+            view = inference.view(response, request, entry.options)
             return inference.encoder.stream(request, response, entry.options.classes, view)
         except ServingError as error:
-            return [grpc_response.encode_refusal(request.id, error.message).SerializeToString()]
+            refusal = error
+        except Exception as fault:
+            refusal = _unexpected(fault)
+        return [grpc_response.encode_refusal(request.id, refusal.message).SerializeToString()]
 
     def _answer(self, entry: _StreamedRequest, parts: list[Data] | None) -> None:
         """Send a response, or defer it to its turn. Go on with the requests and responses that waited for it."""

@@ -4,13 +4,16 @@ import asyncio
 from typing import Any
 
 import grpc
+import numpy as np
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from tests.runtime.frontends.grpc.calling import CODE, PATIENCE_S, Plane, ask, refused
+from tests.runtime.frontends.grpc.calling import CODE, PATIENCE_S, Endless, Plane, ask, refused
 from tests.waiting import until
+from tritonclient.grpc import model_config_pb2 as mc
 from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.frontends.grpc import listener as grpc_frontend
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
 
 
 async def test_a_deadline_ends_the_call_and_its_request(stub: Any, plane: Plane) -> None:
@@ -124,3 +127,40 @@ async def test_the_end_cancels_what_does_not_finish(
     await listener.stop(0.01)
     assert (await refused(call)).code() is CODE.UNAVAILABLE
     await until(plane.cancelled.is_set)
+
+
+async def test_an_unexpected_error_is_the_answer_to_its_request_alone(
+    stub: Any, plane: Plane, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    submit, model_config = plane.submit, plane.model_config
+
+    def failing(request: InferRequest, deliver: Deliver, single: bool = False) -> Submission:
+        if request.id == "submit":
+            raise RuntimeError("broken here")
+        if request.id == "encode":
+            bad = InferResponse("echo", "1", request.id, [Tensor("\ud800", "FP32", np.zeros(1, np.float32))])
+            asyncio.get_running_loop().call_soon(deliver, bad)
+            return Endless(plane, request, lambda _: None)
+        return submit(request, deliver, single)
+
+    def odd(name: str, version: str) -> mc.ModelConfig:
+        if name == "odd":
+            raise KeyError("odd")
+        return model_config(name, version)
+
+    monkeypatch.setattr(plane, "submit", failing)
+    monkeypatch.setattr(plane, "model_config", odd)
+    sent = [ask("half", 4, "good"), ask("echo", 4, "submit"), ask("odd"), ask("echo", 4, "encode"), ask("half", 4)]
+    answers = [answer async for answer in stub.ModelStreamInfer(iter(sent), timeout=PATIENCE_S)]
+    assert [answer.error_message.partition(":")[0] for answer in answers] == [
+        "",
+        "Unexpected <class 'RuntimeError'>",
+        "Unexpected <class 'KeyError'>",
+        "Unexpected <class 'UnicodeEncodeError'>",
+        "",
+    ]
+    assert answers[1].infer_response.id == "submit"
+    assert caplog.text.count("a request of a stream failed unexpectedly") == 3
+    closes = (("triton_grpc_error", "true"),)
+    error = await refused(stub.ModelStreamInfer(iter(sent[1:2]), metadata=closes).read())
+    assert (error.code(), error.details()) == (CODE.UNKNOWN, "Unexpected <class 'RuntimeError'>: broken here")

@@ -4,12 +4,14 @@
 # ruff: noqa: E501
 
 import contextlib
+import json
 import queue
 import threading
 import urllib.error
 import urllib.request
 from typing import Any
 
+import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc
@@ -288,3 +290,58 @@ def test_responses_of_a_stream_go_to_the_location(made: MemoryObject, running: R
             assert "(2 bytes) should be at least 4 bytes" in str(error)
         client.stop_stream()
     wait(lambda: running.plane.regions.status(RegionKind.SYSTEM)[0].users == 0, 0.01)
+
+
+UNKNOWN = {
+    False: "[request id: <id_unknown>] expected 2 inputs but got 1 inputs for model 'any'. Got input(s) ['B'], but missing required input(s) ['A']. Please provide all required input(s).",
+    True: "[request id: <id_unknown>] inference input 'B' data-type is '<invalid>', but model 'any' expects 'BYTES'",
+}
+
+
+@pytest.mark.parametrize("datatype", ["FP99", ""])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_stream_goes_on_after_an_unknown_datatype(
+    made: MemoryObject, running: Running, stub: Any, datatype: str, mixed: bool
+) -> None:
+    stub.SystemSharedMemoryRegister(pb.SystemSharedMemoryRegisterRequest(name="r", key=made.key, byte_size=SIZE))
+    request = pb.ModelInferRequest(model_name="any")
+    if mixed:
+        request.inputs.add(name="A", datatype="INT32", shape=[2])
+        request.raw_input_contents.append(bytes(8))
+    located = request.inputs.add(name="B", datatype=datatype, shape=[2])
+    located.parameters["shared_memory_region"].string_param = "r"
+    located.parameters["shared_memory_byte_size"].int64_param = 8
+    for _ in range(3):
+        with pytest.raises(grpc.RpcError) as caught:
+            stub.ModelInfer(request, timeout=5)
+        assert (caught.value.code(), caught.value.details()) == (
+            grpc.StatusCode.INVALID_ARGUMENT,
+            UNKNOWN[mixed],
+        )
+    good = pb.ModelInferRequest(model_name="half", id="good")
+    good.inputs.add(name="IN", datatype="FP16", shape=[1])
+    good.raw_input_contents.append(bytes(2))
+    answers = list(stub.ModelStreamInfer(iter([request, request, good]), timeout=5))
+    assert [answer.error_message for answer in answers] == [UNKNOWN[mixed], UNKNOWN[mixed], ""]
+    assert answers[-1].infer_response.id == "good"
+
+
+@pytest.mark.parametrize("datatype", ["FP99", ""])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_equal_http_requests_of_an_unknown_datatype_are_refused_alike(
+    made: MemoryObject, running: Running, datatype: str, mixed: bool
+) -> None:
+    running.plane.regions = client_regions(allowed=True)
+    running.plane.regions.register_system("r", made.key, 0, SIZE)
+    located = {"shared_memory_region": "r", "shared_memory_byte_size": 8}
+    inputs: list[dict[str, Any]] = [{"name": "B", "datatype": datatype, "shape": [2], "parameters": located}]
+    if mixed:
+        inputs.append({"name": "A", "datatype": "INT32", "shape": [2], "parameters": {"binary_data_size": 8}})
+    text = json.dumps({"inputs": inputs}).encode()
+    sent = urllib.request.Request(f"http://127.0.0.1:{running.http}/v2/models/any/infer", text + bytes(8 * mixed))
+    sent.add_header("Inference-Header-Content-Length", str(len(text)))
+    for _ in range(3):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(sent, timeout=5)
+        assert caught.value.code == 400
+        assert json.loads(caught.value.read()) == {"error": UNKNOWN[mixed]}
