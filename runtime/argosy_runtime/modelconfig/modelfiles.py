@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Final
 
@@ -20,6 +21,15 @@ TREE_FILES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The file of a `fil` model by its parameter `model_type`, where the configuration names none."""
+
+
+def is_inside(relative: str) -> bool:
+    """Return whether a path that a configuration names stays in its folder.
+
+    Its parts alone decide: links may lead anywhere, since repositories are made of them.
+    """
+    path = PurePosixPath(relative)
+    return not path.is_absolute() and ".." not in path.parts
 
 
 def for_device(config: ModelConfig, compute_capability: str | None) -> ModelConfig:
@@ -49,7 +59,7 @@ def first_gpu(config: ModelConfig, gpus: Mapping[int, str]) -> int | None:
     return None if config.instance_group or not gpus else min(gpus)
 
 
-__all__ = ["BY_COMPUTE_CAPABILITY", "TREE_FILES", "first_gpu", "for_device"]
+__all__ = ["BY_COMPUTE_CAPABILITY", "TREE_FILES", "first_gpu", "for_device", "is_inside"]
 
 ENSEMBLE = "ensemble"
 

@@ -19,6 +19,7 @@ from .ensembles import check_ensemble
 from .instance_groups import check_groups, check_placement, check_rate_limiter
 from .model import (
     check_batch_size,
+    check_files,
     check_metrics,
     check_name,
     check_platform,
@@ -38,6 +39,7 @@ _STRUCTURE: tuple[Rule, ...] = (
     check_platform,
     check_batch_size,
     check_version_policy,
+    check_files,
     check_traffic,
     check_dynamic_batching,
     check_queue_policies,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.modelconfig.errors import Violation
-from argosy_runtime.modelconfig.modelfiles import ENSEMBLE, platforms_of
+from argosy_runtime.modelconfig.modelfiles import ENSEMBLE, is_inside, platforms_of
 from argosy_runtime.modelconfig.versions import none_available
 
 
@@ -27,6 +27,16 @@ def check_platform(config: ModelConfig) -> Iterator[Violation]:
     if config.platform and allowed and config.platform not in allowed:
         message = f"unexpected 'platform' and 'backend' pair, got:{config.platform}, {config.backend}"
         yield Violation("platform", message)
+
+
+def check_files(config: ModelConfig) -> Iterator[Violation]:
+    """Check that the files to open lie in the folder of their version, whatever backend opens them."""
+    named = {"default_model_filename": config.default_model_filename}
+    named |= {f'cc_model_filenames["{key}"]': name for key, name in sorted(config.cc_model_filenames.items())}
+    for path, name in named.items():
+        if not is_inside(name):
+            message = f"'{name}' of model '{config.name}' must be a path inside the folder of its version"
+            yield Violation(path, message)
 
 
 def check_batch_size(config: ModelConfig) -> Iterator[Violation]:

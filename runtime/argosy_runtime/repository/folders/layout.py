@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from argosy_runtime.errors import internal, invalid
+from argosy_runtime.modelconfig.modelfiles import is_inside
 
 CONFIG_FILE = "config.pbtxt"
 VERSION_CONFIG_FILE = "argosy.pbtxt"
@@ -167,11 +168,10 @@ def read_folder(path: Path, config_name: str = "") -> ModelFolder:
 
 
 def inside(folder: Path, relative: str) -> Path:
-    """Return a file that a configuration names, which must be in the model's own folder. Raises ServingError."""
-    path = folder / relative
-    if not path.resolve().is_relative_to(folder.resolve()):
+    """Return a file that a configuration names, by a path inside `folder`, or a link there. Raises ServingError."""
+    if not is_inside(relative):
         raise invalid(f"'{relative}' must be a path inside the model's folder")
-    return path
+    return folder / relative
 
 
 def _unreadable(path: Path, problem: str) -> ModelFolder:

@@ -7,13 +7,13 @@ other one is refused: its code would run in the server's process.
 import hashlib
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import invalid, unsupported
-from argosy_runtime.repository.folders.layout import ModelFolder
+from argosy_runtime.repository.folders.layout import ModelFolder, inside
 
 _Agent = Callable[[Path, Mapping[str, str]], None]
 
@@ -56,11 +56,9 @@ def check_sums(folder: Path, sums: Mapping[str, str]) -> None:
 
 
 def _md5(folder: Path, relative: str) -> str:
-    path = PurePosixPath(relative)
-    if path.is_absolute() or ".." in path.parts:
-        raise invalid(f"'{relative}' must be a path inside the model's folder")
+    path = inside(folder, relative)
     try:
-        with (folder / path).open("rb") as file:
+        with path.open("rb") as file:
             return hashlib.file_digest(file, partial(hashlib.md5, usedforsecurity=False)).hexdigest()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error

@@ -5,6 +5,7 @@ from pathlib import Path
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import invalid, unsupported
+from argosy_runtime.modelconfig.modelfiles import is_inside
 from argosy_runtime.repository.folders.layout import ModelFolder
 
 
@@ -14,7 +15,7 @@ def read_labels(folder: ModelFolder, version: int, config: ModelConfig) -> dict[
     for output in config.output:
         if output.label_filename:
             path = folder.data_folder(version, output.label_filename) / output.label_filename
-            if not path.resolve().is_relative_to(folder.path.resolve()):
+            if not is_inside(output.label_filename):
                 raise unsupported(
                     f"label file path '{path}' for output '{output.name}' in model '{folder.name}' is outside model "
                     "directory"

@@ -24,4 +24,19 @@ MODELS = {
         "version_policy.specific.versions",
         "at least one version must be available under the version policy of model 'm'",
     ),
+    "file outside": (
+        'default_model_filename: "../../../good.json"',
+        "default_model_filename",
+        "'../../../good.json' of model 'm' must be a path inside the folder of its version",
+    ),
+    "absolute file": (
+        'default_model_filename: "/etc/passwd"',
+        "default_model_filename",
+        "'/etc/passwd' of model 'm' must be a path inside the folder of its version",
+    ),
+    "file of a GPU outside": (
+        'cc_model_filenames { key: "9.0" value: "a/../../b" }',
+        'cc_model_filenames["9.0"]',
+        "'a/../../b' of model 'm' must be a path inside the folder of its version",
+    ),
 }
