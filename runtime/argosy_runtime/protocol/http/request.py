@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from argosy_runtime.errors import internal, invalid
+from argosy_runtime.errors import FaultyInputsError, internal, invalid
 from argosy_runtime.messages import InferRequest, Tensor
 from argosy_runtime.protocol.json import data as json_data
 from argosy_runtime.protocol.json import parameters as json_parameters
@@ -115,7 +115,11 @@ def decode_raw(
         array = read.strings(_RAW_INPUT, shape, [bytes(body)])
     else:
         array = read.array(_RAW_INPUT, declared.datatype, shape, body)
-    read.check(request)
+    try:
+        read.check(request)
+    except FaultyInputsError as fault:
+        # The model has no input of the name in it.
+        raise invalid(fault.message) from None
     request.inputs[name] = Tensor(name, declared.datatype, array)
     return request, OutputEncoding(binary_default=True)
 
