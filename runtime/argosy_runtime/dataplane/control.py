@@ -47,7 +47,8 @@ class ModelControl:
 
     def unregister(self, repository: Path) -> None:
         """Remove a repository that was registered."""
-        self._registry.repositories.unregister(repository)
+        for name in self._registry.repositories.unregister(repository):
+            self._registry.models.forget(name)
 
     def _require_explicit(self, what: str, name: str) -> None:
         self._registry.require_working()

@@ -72,8 +72,6 @@ class Index:
     ) -> pb.RepositoryIndexResponse:
         """Return the state of every version of every model; one that was never loaded is there by name alone.
 
-        A model that was unloaded and is in no repository any more is left out.
-
         `listed`: the names of those in the repositories, by identifier.
 
         The message is shared by all callers: not to be changed.
@@ -92,8 +90,6 @@ def _rows(records: Mapping[str, ModelRecord], listed: Mapping[str, str], ready_o
     rows: list[_Row] = []
     for identifier in sorted(records.keys() | listed.keys()):
         record = records.get(identifier)
-        if record is not None and record.has_left and identifier not in listed:
-            continue
         name = listed[identifier] if record is None else record.name
         if record is not None and record.versions:
             for number, version_record in sorted(record.versions.items()):

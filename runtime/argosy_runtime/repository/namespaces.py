@@ -33,12 +33,14 @@ class NamedModels:
     def desire(self, record: ModelRecord, desired: bool) -> None:
         """Note that a model is to be loaded, or to leave."""
         record.desired = desired
-        if self._namespaces:
-            candidates = self._meant(record.name)
-            if len(candidates) == 1:
-                self.by_name[record.name] = candidates[0]
-            else:
-                self.by_name.pop(record.name, None)
+        self._choose(record.name)
+
+    def forget(self, name: str) -> None:
+        """Remove the models of a name that were unloaded, and neither serve nor are on their way."""
+        for record in self.of_name(name):
+            if record.has_left:
+                del self.records[record.identifier]
+        self._choose(name)
 
     def of_name(self, name: str) -> list[ModelRecord]:
         """Return the models of a name, in whatever namespace."""
@@ -46,6 +48,14 @@ class NamedModels:
             return [record for record in self.records.values() if record.name == name]
         record = self.records.get(name)
         return [] if record is None else [record]
+
+    def _choose(self, name: str) -> None:
+        if self._namespaces:
+            candidates = self._meant(name)
+            if len(candidates) == 1:
+                self.by_name[name] = candidates[0]
+            else:
+                self.by_name.pop(name, None)
 
     def _meant(self, name: str) -> list[ModelRecord]:
         """Return the loaded models of a name; where none is loaded, all of them."""

@@ -133,7 +133,8 @@ class ModelRecord:
     @property
     def has_left(self) -> bool:
         """True if it was unloaded and no version serves or is on its way."""
-        return not self.desired and all(version.state is State.UNAVAILABLE for version in self.versions.values())
+        idle = not self.desired and not self.leaving and not self.lock.locked()
+        return idle and all(version.state is State.UNAVAILABLE for version in self.versions.values())
 
     @property
     def may_leave(self) -> bool:
