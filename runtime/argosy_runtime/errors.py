@@ -29,6 +29,12 @@ class ErrorKind(StrEnum):
     CANCELLED = "cancelled"
 
 
+_LABELS = {
+    ErrorKind.INVALID_ARG: "Invalid argument",
+    ErrorKind.NOT_FOUND: "Not found",
+    ErrorKind.ALREADY_EXISTS: "Already exists",
+}
+
 CLIENT_FAULTS = frozenset(
     (ErrorKind.INVALID_ARG, ErrorKind.NOT_FOUND, ErrorKind.UNSUPPORTED, ErrorKind.ALREADY_EXISTS, ErrorKind.CANCELLED)
 )
@@ -68,6 +74,11 @@ class ServingError(Exception):
         self.reason = reason
         self.device_error = device_error
         self.instance_lost = instance_lost
+
+    @property
+    def status(self) -> str:
+        """Message with its kind before it, as Triton writes the status of a version that did not load."""
+        return f"{_LABELS.get(self.kind) or self.kind.value.capitalize()}: {self.message}"
 
 
 class DecoupledModelError(ServingError):

@@ -141,7 +141,7 @@ def test_models_are_not_loaded_by_request_without_explicit_mode(serve: Start, ad
     server = serve().wait_until_ready()
     status, body = server.ask("/v2/repository/models/echo/unload", b"")
     assert status == 503
-    assert b"not allowed if model control is disabled" in body
+    assert b"explicit model load / unload is not allowed if polling is enabled" in body
     assert server.infer("echo", 1) == (200, 1)
 
 

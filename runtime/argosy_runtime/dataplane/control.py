@@ -53,7 +53,5 @@ class ModelControl:
     def _require_explicit(self, what: str, name: str) -> None:
         self._registry.require_working()
         if self._options.control_mode is not ControlMode.EXPLICIT:
-            mode = (
-                "polling is enabled" if self._options.control_mode is ControlMode.POLL else "model control is disabled"
-            )
-            raise unavailable(f"explicit model load / unload is not allowed if {mode}: cannot {what} '{name}'")
+            text = "explicit model load / unload is not allowed if polling is enabled"
+            raise unavailable(f"{text}: cannot {what} '{name}'")

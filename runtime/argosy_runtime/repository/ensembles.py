@@ -11,7 +11,7 @@ from contextlib import suppress
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime import backends
-from argosy_runtime.errors import invalid
+from argosy_runtime.errors import ServingError, invalid
 from argosy_runtime.modelconfig import ConfigError, check_steps, is_decoupled
 from argosy_runtime.modelconfig.ensembles import nesting
 from argosy_runtime.modelconfig.parameters.adapters import may_be_adapter
@@ -84,6 +84,19 @@ def _ordered_steps(config: ModelConfig) -> list[str]:
 def serves_without(folder: ModelFolder, override: str | None) -> bool:
     """Return whether a model serves while some of its steps do not: those of a routed model are alternatives."""
     return any(map(may_be_routed, _texts(folder, override)))
+
+
+def step_missing(ensemble: str, step: str, error: ServingError) -> ServingError:
+    """Return the error of an ensemble's load whose step could not be loaded, in Triton's words with the step's error.
+
+    The repositories have no step of that name, or none whose configuration can be read; or its load failed.
+    """
+    _, failed, why = error.message.partition(f"load failed for model '{step}': ")
+    if failed:
+        text = f"ensemble '{ensemble}' depends on '{step}' which has no loaded version. "
+        return invalid(f"load failed for model '{ensemble}': {text}Model '{step}' loading failed with error: {why}")
+    text = f"ensemble {ensemble} contains models that are not available or ambiguous: {step}\n"
+    return invalid(f"load failed for model '{ensemble}': {text}{error.message}\n")
 
 
 def needed(models: NamedModels) -> set[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, cast
 
-from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
+from argosy_runtime.errors import ServingError, internal, invalid
 
 from . import ensembles, unsupported
 from .adapters.loading import load as load_adapter
@@ -246,8 +246,7 @@ class _LoadError(Exception):
 
     def __init__(self, name: str, errors: Mapping[int, ServingError]) -> None:
         details = "".join(
-            f"version {version} is at UNAVAILABLE state: {_label(error.kind)}: {error.message};\n"
-            for version, error in sorted(errors.items())
+            f"version {version} is at UNAVAILABLE state: {error.status};\n" for version, error in sorted(errors.items())
         )
         self.message = f"load failed for model '{name}': {details}"
         self.errors = errors
@@ -261,12 +260,3 @@ def _suitable(record: ModelRecord, prepared: Prepared, version: int) -> ServedMo
         return None
     # Only versions with instances have a revision.
     return cast(ServedModel, loaded.served) if loaded.revision.suits(prepared.revision(version)) else None
-
-
-def _label(kind: ErrorKind) -> str:
-    """Return an error's kind as Triton writes it before the message."""
-    return {
-        ErrorKind.INVALID_ARG: "Invalid argument",
-        ErrorKind.NOT_FOUND: "Not found",
-        ErrorKind.ALREADY_EXISTS: "Already exists",
-    }.get(kind, kind.value.capitalize())

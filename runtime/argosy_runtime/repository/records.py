@@ -198,7 +198,7 @@ class ModelRecord:
         self.failure = next((error.message for error in errors.values()), self.failure)
         for version, error in errors.items():
             record = self.versions.setdefault(version, VersionRecord())
-            record.why = error.message
+            record.why = error.status
             record.failed_loads += 1
         if not self.serves:
             for version in [v for v, record in self.versions.items() if v not in versions and not record.closings]:

@@ -282,9 +282,9 @@ class Registry:
             if step not in outer.within and not self._is_loaded(folder.namespace, step):
                 try:
                     await self._load(step, None, {}, outer)
-                except ServingError:
+                except ServingError as error:
                     if not ensembles.serves_without(folder, override):
-                        raise
+                        raise ensembles.step_missing(folder.name, step, error) from error
         await self._load_folder(folder, override, purpose, declared)
 
     def _divide(
