@@ -76,9 +76,9 @@ class ServingError(Exception):
         self.instance_lost = instance_lost
 
     @property
-    def status(self) -> str:
-        """Message with its kind before it, as Triton writes the status of a version that did not load."""
-        return f"{_LABELS.get(self.kind) or self.kind.value.capitalize()}: {self.message}"
+    def label(self) -> str:
+        """Kind as Triton writes it before the message of a version that did not load."""
+        return f"{_LABELS.get(self.kind) or self.kind.value.capitalize()}: "
 
 
 class DecoupledModelError(ServingError):

@@ -97,7 +97,7 @@ def _rows(records: Mapping[str, ModelRecord], listed: Mapping[str, str], ready_o
                 if state is State.READY:
                     rows.append((name, number, state, version_record.caution))
                 elif not ready_only:
-                    rows.append((name, number, state, version_record.reason))
+                    rows.append((name, number, state, version_record.status))
         elif not ready_only:
             reported = record is not None and (record.registered or record.failure == DUPLICATE)
             why = record.failure if record is not None and reported else ""

@@ -105,7 +105,7 @@ class Loader:
             error = serving_error(cause)
             record.failure = error.message
             versions = () if folder.also_in else folder.versions[-1:]
-            record.fail(dict.fromkeys(versions, error), versions)
+            record.fail(dict.fromkeys(versions, error), versions, polled=False)
             text = f"failed to load '{folder.name}', failed to poll from model repository: {error.message}"
             raise internal(text) from cause
 
@@ -246,7 +246,8 @@ class _LoadError(Exception):
 
     def __init__(self, name: str, errors: Mapping[int, ServingError]) -> None:
         details = "".join(
-            f"version {version} is at UNAVAILABLE state: {error.status};\n" for version, error in sorted(errors.items())
+            f"version {version} is at UNAVAILABLE state: {error.label}{error.message};\n"
+            for version, error in sorted(errors.items())
         )
         self.message = f"load failed for model '{name}': {details}"
         self.errors = errors

@@ -43,14 +43,16 @@ class VersionRecord:
         no       0       0          UNAVAILABLE
 
     `loads` counts attempts to load it, `closings` versions that have left service and still answer or are being
-    released. `why` is the reason while nothing serves. `revision` is what the serving instances were loaded from;
-    an ensemble has none. `failed_tags` are the `metric_tags` of the last configuration that did not load, None where no
-    configuration could be read. `without_effect` names settings without effect.
+    released. `why` is the reason while nothing serves, and `label` the kind of error, where a load failed. `revision`
+    is what the serving instances were loaded from; an ensemble has none. `failed_tags` are the `metric_tags` of the
+    last configuration that did not load, None where no configuration could be read. `without_effect` names settings
+    without effect.
     """
 
     served: ServedVersion | None = None
     revision: LoadedRevision | None = None
     why: str = UNLOADED
+    label: str = ""
     loads: int = 0
     closings: int = 0
     failed_loads: int = 0
@@ -68,10 +70,16 @@ class VersionRecord:
 
     @property
     def reason(self) -> str:
-        """Reason of the state, as in the index."""
+        """Reason of the state."""
         if self.served is not None:
             return self.served.problem
         return "" if self.loads or self.closings else self.why
+
+    @property
+    def status(self) -> str:
+        """Reason of the state as in the index: that of a failed load has its kind before it."""
+        reason = self.reason
+        return f"{self.label}{reason}" if reason and self.served is None else reason
 
     @property
     def caution(self) -> str:
@@ -189,16 +197,20 @@ class ModelRecord:
     def take(self, version: int, why: str) -> ServedVersion | None:
         """Take a version out of service. Return what served it."""
         record = self.versions[version]
-        old, record.served, record.revision, record.why = record.served, None, None, why
+        old, record.served, record.revision = record.served, None, None
+        record.why, record.label = why, ""
         self._note_answering()
         return old
 
-    def fail(self, errors: Mapping[int, ServingError], versions: Collection[int]) -> None:
-        """Record a failed load of `versions`. Where nothing serves, the index has no other versions any more."""
+    def fail(self, errors: Mapping[int, ServingError], versions: Collection[int], *, polled: bool = True) -> None:
+        """Record a failed load of `versions`. Where nothing serves, the index has no other versions any more.
+
+        `polled` is false where the configuration is at fault, for which the index has no kind.
+        """
         self.failure = next((error.message for error in errors.values()), self.failure)
         for version, error in errors.items():
             record = self.versions.setdefault(version, VersionRecord())
-            record.why = error.status
+            record.why, record.label = error.message, error.label if polled else ""
             record.failed_loads += 1
         if not self.serves:
             for version in [v for v, record in self.versions.items() if v not in versions and not record.closings]:
@@ -311,7 +323,7 @@ def _number(version: str) -> int:
     if number is None:
         raise invalid(
             f"failed to get model version from specified version string '{version}' "
-            "(details: not a 64-bit number), version should be an integral value > 0"
+            "(details: stol), version should be an integral value > 0"
         )
     return number
 

@@ -39,6 +39,8 @@ PATHS = (
     "/v2/models/identity/versions/1",
     "/v2/models/identity/versions/2",
     "/v2/models/identity/versions/x",
+    "/v2/models/identity/versions/99999999999999999999",
+    "/v2/models/identity/versions/9223372036854775807/ready",
     "/v2/models/nope",
     "/v2/models/versioned/versions/2",
     "/v2/models/versioned/versions/2/ready",

@@ -20,7 +20,7 @@ from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import Host, InstanceSpec, Isolation
 from argosy_runtime.backends.environments.execution_env import environment_of
 from argosy_runtime.backends.environments.process import PATHS
-from argosy_runtime.errors import ServingError, internal, invalid
+from argosy_runtime.errors import ServingError, internal, invalid, not_found
 from argosy_runtime.modelconfig import ConfigError
 
 from . import configuration, loader
@@ -35,8 +35,8 @@ _completing = threading.Lock()  # completing changes sys.path for a while, which
 def complete_config(model_dir: Path, version_dir: Path, config: ModelConfigProto) -> ModelConfigProto:
     """Return a copy of `config` after the model's own `auto_complete_config`, where it has one.
 
-    Raises ServingError: NOT_FOUND without a model file, INVALID_ARG where the model contradicts its configuration,
-    INTERNAL for any other exception of its code.
+    Raises ServingError: NOT_FOUND without a model file, or where the completed configuration cannot be read; INTERNAL
+    for an exception of the model's code.
     """
     loader.check_name(config.name)
     path = loader.model_file(config, version_dir)
@@ -51,8 +51,6 @@ def complete_config(model_dir: Path, version_dir: Path, config: ModelConfigProto
             return _completed(config, path)
         except ServingError:
             raise
-        except (ValueError, ConfigError) as error:
-            raise invalid(describe(error)) from error
         except Exception as error:
             raise internal(describe(error)) from error
 
@@ -107,7 +105,10 @@ def _completed(config: ModelConfigProto, path: Path) -> ModelConfigProto:
         raise internal(
             f"auto_complete_config function in model '{config.name}' must return a valid pb.ModelConfig object."
         )
-    return configuration.merge_completed(config, completed.as_dict())
+    try:
+        return configuration.merge_completed(config, completed.as_dict())
+    except ConfigError as error:
+        raise not_found(f"model configuration is not provided for model '{config.name}'; {error}") from error
 
 
 @contextmanager

@@ -71,7 +71,7 @@ class LoadedModel:
     def _find_class(self, path: Path) -> Any:
         model_class = getattr(self.module, "TritonPythonModel", None)
         if model_class is None:
-            raise TritonModelException(f"Python model file '{path}' does not define the class 'TritonPythonModel'.")
+            raise AttributeError(f"module '{path.parent.name}.{path.stem}' has no attribute 'TritonPythonModel'")
         return model_class
 
     def unload(self) -> None:
@@ -122,13 +122,14 @@ def _spec(name: str, path: Path) -> ModuleSpec | None:
 
 
 def _import_file(name: str, path: Path) -> ModuleType:
-    spec = _spec(name, path)
-    if spec is None or spec.loader is None:
-        raise TritonModelException(f"Python model file '{path}' cannot be imported.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+    # By the interpreter's own import, so that an error has the frames that it has in Triton.
+    finder = _Offered(name, str(path))
+    sys.meta_path.insert(0, finder)
+    try:
+        __import__(name)
+    finally:
+        sys.meta_path.remove(finder)
+    return sys.modules[name]
 
 
 def register_utils() -> None:

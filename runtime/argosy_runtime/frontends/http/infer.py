@@ -95,7 +95,7 @@ class InferHandler:
     def decode(self, body: Data) -> tuple[InferRequest, OutputEncoding]:
         """Return the request of a body, and the encoding of its response. Raises ServingError."""
         header_length = http_request.parse_header_length(self._length_header, len(body))
-        if self._length_header is not None and header_length == 0:
+        if header_length == 0:
             return http_request.decode_raw(body, self._model, self._version, self._view, self._limit)
         return http_request.decode(body, header_length, self._model, self._version, self._limit)
 

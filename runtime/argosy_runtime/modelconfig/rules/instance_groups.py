@@ -31,9 +31,11 @@ def check_placement(config: ModelConfig, gpus: Sequence[int]) -> list[Violation]
     if not config.instance_group:
         message = f"must specify one or more 'instance group's for {config.name}"
         violations.append(Violation("instance_group", message))
-    for index, group in enumerate(config.instance_group):
-        for where, message in _check_on_machine(group, gpus):
-            violations.append(Violation(f"instance_group[{index}]{where}", f"{_label(config, group)} {message}"))
+    for group in config.instance_group:
+        # Triton's words name the group: clients see them as they are.
+        violations += (
+            Violation("", f"{_label(config, group)} {message}") for message in _check_on_machine(group, gpus)
+        )
     return violations
 
 
@@ -41,18 +43,18 @@ def _label(config: ModelConfig, group: ModelInstanceGroup) -> str:
     return f"instance group {group.name} of model {config.name}"
 
 
-def _check_on_machine(group: ModelInstanceGroup, gpus: Sequence[int]) -> Iterator[tuple[str, str]]:
+def _check_on_machine(group: ModelInstanceGroup, gpus: Sequence[int]) -> Iterator[str]:
     if group.kind == ModelInstanceGroup.KIND_AUTO:
-        yield ".kind", "has unexpected kind KIND_AUTO"
+        yield "has unexpected kind KIND_AUTO"
     if group.kind != ModelInstanceGroup.KIND_GPU:
         return
     if not group.gpus:
         reason = "specifies no GPUs" if gpus else "no GPUs are available"
-        yield ".gpus", f"has kind KIND_GPU but {reason}"
-    for index, gpu in enumerate(group.gpus):
+        yield f"has kind KIND_GPU but {reason}"
+    for gpu in group.gpus:
         if gpu not in gpus:
             present = ", ".join(str(one) for one in sorted(gpus)) or "none"
-            yield f".gpus[{index}]", f"specifies invalid or unsupported gpu id {gpu}. GPUs are: {present}"
+            yield f"specifies invalid or unsupported gpu id {gpu}. GPUs are: {present}"
 
 
 def _check_profiles(config: ModelConfig, path: str, group: ModelInstanceGroup) -> Iterator[Violation]:

@@ -59,13 +59,22 @@ return c""",
             "property other than 'name', 'data_type', 'dims' and 'optional'.",
         ),
         ("set_model_transaction_policy({'x': 1})", "contains property other than 'decoupled'."),
-        ("add_input({'name': 'X', 'data_type': 'TYPE_NO', 'dims': [1]})", "TYPE_NO"),
     ],
 )
 def test_a_contradiction_is_named(model_folder: Callable[[str], Any], call: str, expected: str) -> None:
     with pytest.raises(ServingError, match=expected) as raised:
         completed(model_folder, f"c.{call}\nreturn c", CONFIG)
-    assert raised.value.kind is ErrorKind.INVALID_ARG
+    assert raised.value.kind is ErrorKind.INTERNAL
+
+
+def test_an_unknown_data_type_is_named_without_frames(model_folder: Callable[[str], Any]) -> None:
+    with pytest.raises(ServingError) as raised:
+        completed(model_folder, "c.add_input({'name': 'X', 'data_type': 'TYPE_NO', 'dims': [1]})\nreturn c", CONFIG)
+    assert raised.value.kind is ErrorKind.NOT_FOUND
+    start = "model configuration is not provided for model 'm'; failed to parse model configuration JSON: "
+    assert raised.value.message.startswith(start)
+    assert "TYPE_NO" in raised.value.message
+    assert "At:" not in raised.value.message
 
 
 def test_auto_complete_must_return_the_configuration(model_folder: Callable[[str], Any]) -> None:

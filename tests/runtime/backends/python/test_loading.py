@@ -33,7 +33,7 @@ def test_a_missing_file_is_named(model_folder: Callable[[str], Any], host: Any) 
     [
         ("import nothing_like_this", "ModuleNotFoundError: No module named 'nothing_like_this'"),
         ("x = (", r"SyntaxError"),
-        ("class Other: pass", "does not define the class 'TritonPythonModel'"),
+        ("class Other: pass", "AttributeError: module '1.model' has no attribute 'TritonPythonModel'"),
         (
             "class TritonPythonModel:\n    def initialize(self, args):\n        1 / 0",
             r"ZeroDivisionError: division by zero\n\nAt:\n  .*model\.py\(3\): initialize",

@@ -60,7 +60,9 @@ def test_pipelined_requests_are_answered_in_order(running: Running) -> None:
         back.find(b'"id":"%d"' % index) for index in range(3)
     )
     assert back.count(b"HTTP/1.1 200 OK") == 4
-    assert back.endswith(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    assert back.endswith(
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    )
 
 
 async def test_a_draining_listener_closes_connections_after_their_answers(running: Running) -> None:
@@ -69,7 +71,10 @@ async def test_a_draining_listener_closes_connections_after_their_answers(runnin
     stream = b"POST /v2/models/repeat/generate_stream HTTP/1.1\r\nContent-Length: 8\r\n\r\n" + b'{"IN":1}'
     open_reader, open_writer = await asyncio.open_connection("127.0.0.1", listener.port)
     open_writer.write(ready)
-    assert await open_reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    assert (
+        await open_reader.readuntil(b"\r\n\r\n")
+        == b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n"
+    )
     listener.drain()
     open_writer.write(ready * 2)
     answers = (await open_reader.read()).split(b"HTTP/1.1 200 OK")

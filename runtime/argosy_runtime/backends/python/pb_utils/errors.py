@@ -1,14 +1,18 @@
 """`TritonError` and `TritonModelException`: the errors of a Python model."""
 
 import traceback
+from collections.abc import Iterator
 from enum import IntEnum
+from itertools import dropwhile
+from types import FrameType
 from typing import Final
 
 from argosy_runtime.errors import ErrorKind, ServingError
 
 from . import arguments
 
-_BACKEND: Final = __name__.rpartition(".pb_utils")[0]
+_IMPORTS: Final = "<frozen importlib"
+_SERVER: Final = __name__.partition(".")[0] + "."
 
 
 class ErrorCode(IntEnum):
@@ -74,16 +78,35 @@ def from_serving_error(error: ServingError) -> TritonError:
 
 
 def describe(error: BaseException) -> str:
-    """Return `Type: message` and the traceback's frames, innermost first, without this backend's own."""
+    """Return `Type: message` and the frames, innermost first, without the server's own.
+
+    As in Triton, frames of the import system are among them where code that they imported is.
+    """
     if isinstance(error, BrokenContractError):
         return str(error)
     head = f"{type(error).__name__}: {error}"
-    frames = [
+    own = [
         (frame.f_code.co_filename, number, frame.f_code.co_name)
-        for frame, number in traceback.walk_tb(error.__traceback__)
-        if not str(frame.f_globals.get("__name__", "")).startswith(_BACKEND)
+        for frame, number in _stack(error)
+        if not str(frame.f_globals.get("__name__", "")).startswith(_SERVER)
     ]
+    frames = list(dropwhile(lambda frame: frame[0].startswith(_IMPORTS), own))
     if not frames:
         return head
-    lines = "".join(f"  {file}({line}): {function}\n" for file, line, function in reversed(frames))
+    lines = "".join(f"  {file}({line}): {function}\n" for file, line, function in frames)
     return f"{head}\n\nAt:\n{lines}"
+
+
+def _stack(error: BaseException) -> Iterator[tuple[FrameType, int]]:
+    """Yield the frames and lines from where an exception was raised to where it was caught.
+
+    The traceback alone lacks the import system's frames.
+    """
+    traced = list(traceback.walk_tb(error.__traceback__))
+    if not traced:
+        return
+    lines = dict(traced)
+    frame: FrameType | None = traced[-1][0]
+    while frame is not None:
+        yield frame, lines.get(frame, frame.f_lineno)
+        frame = None if frame is traced[0][0] else frame.f_back

@@ -20,6 +20,7 @@ STATUS: dict[ErrorKind, int] = {
 }
 Headers = Sequence[tuple[str, str]]
 JSON_HEADERS: Headers = (("Content-Type", JSON_TYPE),)
+TEXT_HEADERS: Headers = (("Content-Type", "text/plain"),)
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 
 
@@ -44,8 +45,8 @@ def json_reply(body: bytes, status: int = 200) -> Reply:
 
 
 def empty_reply(status: int) -> Reply:
-    """Return a response without body and headers."""
-    return Reply(status, (), ())
+    """Return a response without body, of Triton's type for it."""
+    return Reply(status, (), TEXT_HEADERS)
 
 
 def message_reply(status: int, message: str) -> Reply:
