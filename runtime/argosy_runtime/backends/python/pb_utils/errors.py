@@ -103,10 +103,19 @@ def _stack(error: BaseException) -> Iterator[tuple[FrameType, int]]:
     The traceback alone lacks the import system's frames.
     """
     traced = list(traceback.walk_tb(error.__traceback__))
-    if not traced:
-        return
-    lines = dict(traced)
-    frame: FrameType | None = traced[-1][0]
-    while frame is not None:
-        yield frame, lines.get(frame, frame.f_lineno)
-        frame = None if frame is traced[0][0] else frame.f_back
+    outer: FrameType | None = None
+    stack: list[tuple[FrameType, int]] = []
+    for frame, line in traced:
+        stack = [(frame, line), *_between(frame, outer), *stack]
+        outer = frame
+    yield from stack
+
+
+def _between(inner: FrameType, outer: FrameType | None) -> list[tuple[FrameType, int]]:
+    """Return the frames between two of a traceback, innermost first. A compiled function's is on no stack: none."""
+    between: list[tuple[FrameType, int]] = []
+    frame = inner.f_back
+    while frame is not None and frame is not outer:
+        between.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return between if frame is not None else []
