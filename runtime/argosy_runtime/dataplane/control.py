@@ -47,8 +47,8 @@ class ModelControl:
 
     def unregister(self, repository: Path) -> None:
         """Remove a repository that was registered."""
-        for name in self._registry.repositories.unregister(repository):
-            self._registry.models.forget(name)
+        self._registry.repositories.unregister(repository)
+        self._registry.models.forget(repository)
 
     def _require_explicit(self, what: str, name: str) -> None:
         self._registry.require_working()

@@ -90,6 +90,8 @@ def _rows(records: Mapping[str, ModelRecord], listed: Mapping[str, str], ready_o
     rows: list[_Row] = []
     for identifier in sorted(records.keys() | listed.keys()):
         record = records.get(identifier)
+        if record is not None and record.orphaned and record.has_left:
+            continue
         name = listed[identifier] if record is None else record.name
         if record is not None and record.versions:
             for number, version_record in sorted(record.versions.items()):

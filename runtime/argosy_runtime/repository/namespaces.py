@@ -5,6 +5,7 @@ that has it. The name of a step means the model of the ensemble's own namespace,
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 from argosy_runtime.errors import invalid, not_found
 from argosy_runtime.execution.shadow.comparing import ComparisonWork
@@ -28,6 +29,7 @@ class NamedModels:
         if record is None:
             record = ModelRecord(folder.name, namespace=folder.namespace, comparisons=self._comparisons)
             self.records[folder.identifier] = record
+        record.source, record.orphaned = folder.path, False
         return record
 
     def desire(self, record: ModelRecord, desired: bool) -> None:
@@ -35,12 +37,14 @@ class NamedModels:
         record.desired = desired
         self._choose(record.name)
 
-    def forget(self, name: str) -> None:
-        """Remove the models of a name that were unloaded, and neither serve nor are on their way."""
-        for record in self.of_name(name):
-            if record.has_left:
+    def forget(self, repository: Path) -> None:
+        """Let the models of a repository that is no longer registered leave, once they were unloaded."""
+        for record in list(self.records.values()):
+            if record.source is not None and record.source.is_relative_to(repository):
+                record.orphaned = True
+            if record.orphaned and record.has_left:
                 del self.records[record.identifier]
-        self._choose(name)
+                self._choose(record.name)
 
     def of_name(self, name: str) -> list[ModelRecord]:
         """Return the models of a name, in whatever namespace."""

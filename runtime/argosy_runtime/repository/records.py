@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from argosy_runtime.errors import ServingError, invalid, not_found, unavailable
 from argosy_runtime.execution.shadow.comparing import ComparisonWork
@@ -98,7 +99,8 @@ class ModelRecord:
     the division of the newest load: at once, or with the take-over where that declares none. `shadowed` is the stable
     version while requests are copied to a candidate, and `comparisons` compares the answers. `adapters` are loaded into
     every version of it. Once its configuration could be read it is `registered`: until then requests for it are those
-    for an unknown model.
+    for an unknown model. `source`: the folder of its newest load; `orphaned`: that folder's repository is no longer
+    registered, so it leaves the index once it was unloaded.
     """
 
     name: str
@@ -118,6 +120,8 @@ class ModelRecord:
     failure: str = ""
     adapters: AdapterTable = field(default_factory=AdapterTable)
     namespace: str = ""
+    source: Path | None = None
+    orphaned: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property

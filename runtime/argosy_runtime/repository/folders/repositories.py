@@ -49,17 +49,13 @@ class Repositories:
             raise _exists(f"failed to register '{name}', there is a conflicting mapping for '{name}'")
         self._registered = (*self._registered, _Registered(path, folder, name))
 
-    def unregister(self, path: Path) -> list[str]:
-        """Remove a repository that was registered, and return the names of its models.
-
-        Raises INVALID_ARG, in Triton's words.
-        """
-        names = [registered.name for registered in self._registered if registered.path == path]
-        if not names:
+    def unregister(self, path: Path) -> None:
+        """Remove a repository that was registered. Raises INVALID_ARG, in Triton's words."""
+        others = tuple(registered for registered in self._registered if registered.path != path)
+        if others == self._registered:
             raise invalid(f"failed to unregister '{path}', repository not found")
-        self._registered = tuple(registered for registered in self._registered if registered.path != path)
+        self._registered = others
         self._catalog.forget(path)
-        return names
 
     def scan(self) -> dict[str, ModelFolder]:
         """Return the models by identifier; a name of more than one gets a `problem` without namespaces. Blocks.
