@@ -46,7 +46,7 @@ INFER = "/v2/models/echo/infer"
         (INFER, {"inputs": []}, 400, "but got 0 inputs for model 'echo'"),
         (INFER, {"inputs": [_tensor()], "outputs": [{"name": "Q"}]}, 400, "unexpected inference output 'Q'"),
         (INFER, b"{", 500, "JSON"),
-        (INFER, b"", 500, "JSON"),
+        (INFER, b"", 400, "Expected 4, got 0"),
         (INFER, b"x" * 100_001, 400, "100000"),
         ("/v2/models/nope/infer", {"inputs": [_tensor()]}, 404, "unknown model: 'nope' is not found"),
         ("/v2/models/echo/versions/7/infer", {"inputs": [_tensor()]}, 404, "'echo' version 7 is not found"),
