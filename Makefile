@@ -85,7 +85,8 @@ test:
 suite:
 	ARGOSY_FORM=$$($(BIN)/python hatch_build.py form) $(BIN)/python -m pytest --numprocesses=$(WORKERS)
 
-# What asks the real Triton alone has no second form. The output is printed at the end, because it runs in parallel with the suite, whose lines show the progress.
+# What asks the real Triton alone has no second form. The output is printed at the end, because it runs in parallel with
+# the suite, whose lines show the progress.
 pure:
 	@$(BIN)/python hatch_build.py pure
 	@PYTHONPATH=$(CURDIR)/build/pure ARGOSY_FORM=pure $(BIN)/python -m pytest --numprocesses=1 -m 'not triton' $(COMPILED_PATH) \

@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
@@ -16,6 +17,7 @@ from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoi
 
 from .fair_queue import FairQueue, FullError, Limits, PendingRequest
 from .members import Servers
+from .spans import RequestSpan
 
 Way = TypeVar("Way")
 """An open way to a server: what a protocol's `connect` makes."""
@@ -37,6 +39,27 @@ class NotForwardedError(Exception):
     def __init__(self, refusal: Refusal, message: str) -> None:
         super().__init__(message)
         self.refusal, self.message = refusal, message
+
+
+@dataclass(slots=True)
+class Wait:
+    """How the wait of a request ends: the client is gone unless it is said otherwise."""
+
+    outcome: str = "gone"
+
+
+@contextmanager
+def waiting(span: RequestSpan, ended: Callable[[str, str], None], name: str) -> Iterator[Wait]:
+    """Yield the wait of a request for a server. Its end is noted in the span, and by `ended` with the model's name."""
+    wait = Wait()
+    try:
+        yield wait
+    except NotForwardedError as error:
+        wait.outcome = error.refusal
+        raise
+    finally:
+        ended(name, wait.outcome)
+        span.waited(wait.outcome)
 
 
 class UnreachableError(Exception):

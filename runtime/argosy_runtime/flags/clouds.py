@@ -7,7 +7,7 @@ from typing import Final
 from argosy_runtime.frontends.http.clouds.sagemaker import KINDS, SageMakerOptions
 from argosy_runtime.frontends.http.clouds.vertex import VertexAiOptions
 
-from .values import boolean, port
+from .values import boolean, pair, port
 
 _NO_MODEL: Final = "unspecified_SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"
 _PREDICTION: Final = "PREDICTION"
@@ -74,10 +74,5 @@ def vertex_ai_options(
 
 
 def _range(text: str) -> tuple[int, int]:
-    first, middle, last = text.partition("-")
-    if not middle:
-        raise argparse.ArgumentTypeError(
-            "Cannot parse pair option due to incorrect number of inputs.--<pair option> argument requires format "
-            f"<first>-<second>. Found: {text}"
-        )
+    first, last = pair(text, "-")
     return port(first), port(last)

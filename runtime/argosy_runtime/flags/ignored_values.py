@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from .values import boolean, integer, number, size, size_above_zero
+from .values import boolean, integer, number, pair, size, size_above_zero
 
 Check = Callable[[str], object]
 """Takes a value. Raises argparse.ArgumentTypeError where it is wrong."""
@@ -19,12 +19,7 @@ def _infer_threads(text: str) -> None:
 
 def _pair(separator: str, first: Check, second: Check) -> Check:
     def check(text: str) -> None:
-        left, middle, right = text.partition(separator)
-        if not middle:
-            raise argparse.ArgumentTypeError(
-                "Cannot parse pair option due to incorrect number of inputs.--<pair option> argument requires format "
-                f"<first>{separator}<second>. Found: {text}"
-            )
+        left, right = pair(text, separator)
         first(left)
         second(right)
 

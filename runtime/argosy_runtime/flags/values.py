@@ -145,14 +145,20 @@ def number(text: str, least: float = -math.inf) -> float:
     return _within(value, text, least, sys.float_info.max)
 
 
-def gpu_limit(text: str) -> tuple[int, float]:
-    """Parse `<device_id>:<fraction>`, with a fraction from 0 to 1."""
-    device, colon, fraction = text.partition(":")
-    if not colon:
+def pair(text: str, separator: str) -> tuple[str, str]:
+    """Parse `<first><separator><second>` into the two texts."""
+    first, middle, second = text.partition(separator)
+    if not middle:
         raise argparse.ArgumentTypeError(
             "Cannot parse pair option due to incorrect number of inputs.--<pair option> argument requires format "
-            f"<first>:<second>. Found: {text}"
+            f"<first>{separator}<second>. Found: {text}"
         )
+    return first, second
+
+
+def gpu_limit(text: str) -> tuple[int, float]:
+    """Parse `<device_id>:<fraction>`, with a fraction from 0 to 1."""
+    device, fraction = pair(text, ":")
     ordinal, limit = integer(device), number(fraction)
     if ordinal < 0:
         raise argparse.ArgumentTypeError(f"expects device ID >= 0, got {ordinal}")

@@ -7,7 +7,7 @@ from typing import Protocol
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.errors import DecoupledModelError, FaultyInputsError, ServingError, invalid
+from argosy_runtime.errors import DecoupledModelError, FaultyInputsError, ServingError, invalid, unsupported
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.modelconfig.shapes import first_fault
 from argosy_runtime.protocol.model_view import ModelView, view_of
@@ -148,18 +148,31 @@ def report_missing(plane: DataPlane, name: str, version: str) -> None:
             raise
 
 
-def report_decoupled(plane: DataPlane, name: str, version: str) -> None:
-    """Raise the error of a model that may not be asked for one response, or that is missing; both precede what is wrong
-    with a request.
+def of_endpoint(error: ServingError, endpoint: str) -> ServingError:
+    """Return an error with the name of the endpoint, where it is about what the endpoint can do."""
+    return unsupported(f"{endpoint} {error.message}") if isinstance(error, DecoupledModelError) else error
+
+
+def reported(plane: DataPlane, name: str, version: str, endpoint: str, error: ServingError) -> ServingError:
+    """Return the error of a request for one response that cannot be decoded: what is wrong with its model comes first.
+
+    That is a model that is missing, or may not be asked for one response, or does not take such inputs.
     """
-    report_missing(plane, name, version)
     try:
-        decoupled = plane.model_config(name, version).model_transaction_policy.decoupled
+        report_missing(plane, name, version)
+    except ServingError as missing:
+        return missing
+    if _is_decoupled(plane, name, version):
+        return of_endpoint(DecoupledModelError(), endpoint)
+    return named_fault(plane, name, version, error)
+
+
+def _is_decoupled(plane: DataPlane, name: str, version: str) -> bool:
+    try:
+        return bool(plane.model_config(name, version).model_transaction_policy.decoupled)
     except ServingError:
         # It is not loaded yet, and the request waits for it.
-        return
-    if decoupled:
-        raise DecoupledModelError
+        return False
 
 
 def named_fault(plane: DataPlane, name: str, version: str, error: ServingError) -> ServingError:

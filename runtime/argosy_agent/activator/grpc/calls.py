@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 
 from argosy_agent.activator.metrics import Metrics
-from argosy_agent.activator.pending import NotForwardedError, PendingRequests, Refusal
+from argosy_agent.activator.pending import NotForwardedError, PendingRequests, Refusal, waiting
 from argosy_agent.activator.request_kind import NO_SERVER, RequestKind
 from argosy_agent.activator.spans import Spans
 
@@ -79,16 +79,9 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no types
             await context.abort(grpc.StatusCode.UNAVAILABLE, f"model '{model}' runs nowhere now; {NO_SERVER}")
         metadata = _passed_on(context.invocation_metadata() or ())
         with self._spans.request(model, metadata) as span:
-            outcome = "gone"
-            try:
+            with waiting(span, self._metrics.ended, member.name) as wait:
                 channel = await self._pending.reach(model, len(first), self._channels.open)
-                outcome = "passed"
-            except NotForwardedError as error:
-                outcome = error.refusal
-                raise
-            finally:
-                self._metrics.ended(member.name, outcome)
-                span.waited(outcome)
+                wait.outcome = "passed"
             await _pass(channel, method, span.passed_on(metadata), first, context)
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from http import HTTPStatus
 
 from argosy_agent.activator.metrics import Metrics
-from argosy_agent.activator.pending import NotForwardedError, PendingRequests, UnreachableError
+from argosy_agent.activator.pending import NotForwardedError, PendingRequests, UnreachableError, waiting
 from argosy_agent.activator.request_kind import NO_SERVER, RequestKind
 from argosy_agent.activator.spans import Spans
 from argosy_agent.contract.activation import Endpoint
@@ -155,16 +155,10 @@ class Connection:
         """
         name = self._pending.member(model).name
         with self._spans.request(model, head.headers) as span:
-            outcome = "gone"
-            try:
+            with waiting(span, self._metrics.ended, name) as wait:
                 way = await self._way(model)
-                outcome = "gone" if way is None else "passed"
-            except NotForwardedError as error:
-                outcome = error.refusal
-                raise
-            finally:
-                self._metrics.ended(name, outcome)
-                span.waited(outcome)
+                if way is not None:
+                    wait.outcome = "passed"
             if way is None:
                 return b""
             return await self._through(way, Head(head.first, tuple(span.passed_on(head.headers))))

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Final
 
-from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
+from argosy_runtime.errors import ServingError, invalid
 from argosy_runtime.frontends import shared_memory
 from argosy_runtime.frontends.forwarding import HeaderForwarding, refusal
-from argosy_runtime.frontends.port import DataPlane, answer_view, named_fault, report_decoupled
+from argosy_runtime.frontends.port import DataPlane, answer_view, of_endpoint, reported
 from argosy_runtime.http2 import Stream
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.protocol.grpc import request as grpc_request
@@ -110,16 +110,15 @@ class InferCall(UnaryCall):
         inference = self._inference
         try:
             parsed = inference.decoder.parse(data, start)
-            try:
-                decoded = inference.decoder.decode(parsed, data, start)
-                inference.forward_headers(decoded.request, self.head)
-            except ServingError as error:
-                report_decoupled(inference.plane, parsed.model_name, parsed.model_version)
-                raise named_fault(inference.plane, parsed.model_name, parsed.model_version, error) from None
-        except DecoupledModelError as decoupled:
-            self.refuse(unsupported(f"{grpc_request.ENDPOINT} {decoupled.message}"))
         except ServingError as error:
             self.refuse(error)
+            return
+        try:
+            decoded = inference.decoder.decode(parsed, data, start)
+            inference.forward_headers(decoded.request, self.head)
+        except ServingError as error:
+            name, version = parsed.model_name, parsed.model_version
+            self.refuse(reported(inference.plane, name, version, grpc_request.ENDPOINT, error))
         else:
             self._submit(decoded)
 
@@ -131,7 +130,7 @@ class InferCall(UnaryCall):
         try:
             self._submission = self._inference.submit(decoded, self._deliver, single=True)
         except ServingError as error:
-            self.refuse(_named(error))
+            self.refuse(of_endpoint(error, grpc_request.ENDPOINT))
 
     def _deliver(self, response: InferResponse) -> None:
         self._submission = None
@@ -140,7 +139,7 @@ class InferCall(UnaryCall):
 
     def _answer_with(self, response: InferResponse) -> None:
         if response.error is not None:
-            self.refuse(_named(response.error))
+            self.refuse(of_endpoint(response.error, grpc_request.ENDPOINT))
             return
         try:
             self._answer(response)
@@ -159,8 +158,3 @@ class InferCall(UnaryCall):
         self._request = _NO_REQUEST
         if submission is not None:
             submission.cancel()
-
-
-def _named(error: ServingError) -> ServingError:
-    """Return the error with the name of this endpoint, where it is about what the endpoint can do."""
-    return unsupported(f"{grpc_request.ENDPOINT} {error.message}") if isinstance(error, DecoupledModelError) else error

@@ -3,11 +3,11 @@
 It works by callbacks; only a large compressed body has a task.
 """
 
-from argosy_runtime.errors import DecoupledModelError, ErrorKind, ServingError, invalid, unsupported
+from argosy_runtime.errors import ErrorKind, ServingError, invalid
 from argosy_runtime.frontends import shared_memory
 from argosy_runtime.frontends.forwarding import refusal
 from argosy_runtime.frontends.inflating import OFFLOAD_BYTES, in_thread
-from argosy_runtime.frontends.port import DataPlane, answer_view, lazy_view, named_fault, report_decoupled
+from argosy_runtime.frontends.port import DataPlane, answer_view, lazy_view, of_endpoint, reported
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse
 from argosy_runtime.protocol.http import request as http_request
 from argosy_runtime.protocol.http import response as http_response
@@ -101,14 +101,7 @@ class InferHandler:
 
     def refuse(self, context: RequestContext, error: ServingError) -> None:
         """Send the error of a request. That its model is missing, or decoupled, takes precedence."""
-        try:
-            report_decoupled(self._plane, self._model, self._version)
-        except DecoupledModelError as decoupled:
-            error = unsupported(f"{http_request.ENDPOINT} {decoupled.message}")
-        except ServingError as first:
-            error = first
-        else:
-            error = named_fault(self._plane, self._model, self._version, error)
+        error = reported(self._plane, self._model, self._version, http_request.ENDPOINT, error)
         reply = error_reply(error)
         if error.message == compression.UNKNOWN_TYPE:
             reply.headers = (*reply.headers, ("Accept-Encoding", compression.SUPPORTED))
@@ -128,7 +121,7 @@ class InferHandler:
         if context.answered:
             return
         if response.error is not None:
-            context.reply(error_reply(_named(response.error)))
+            context.reply(error_reply(of_endpoint(response.error, http_request.ENDPOINT)))
             return
         try:
             view = answer_view(self._plane, response, self._model, self._version) if encoding.classes else self._view
@@ -189,15 +182,10 @@ def submit(
         else:
             submission = shared_memory.submit(plane, request, locations, deliver, True)
     except ServingError as error:
-        context.reply(error_reply(_named(error)))
+        context.reply(error_reply(of_endpoint(error, http_request.ENDPOINT)))
     else:
         if not context.answered and context.work is None:
             context.work = submission
-
-
-def _named(error: ServingError) -> ServingError:
-    """Return the error with the name of this endpoint, where it is about what the endpoint can do."""
-    return unsupported(f"{http_request.ENDPOINT} {error.message}") if isinstance(error, DecoupledModelError) else error
 
 
 def _text(head: Head, name: bytes) -> str | None:

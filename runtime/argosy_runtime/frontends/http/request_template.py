@@ -47,7 +47,7 @@ class HttpRequestTemplate:
     def __init__(self, request: RequestTemplate, encoding: OutputEncoding) -> None:
         self.request = request
         self.encoding = encoding
-        located = encoding.locations is not None and encoding.locations.hold(request.inputs)
+        located = encoding.locations is not None and encoding.locations.inputs
         self.size = 0 if located else sum(spec.size for spec in request.inputs)
         self.responses = HttpResponseTemplates(encoding)
 

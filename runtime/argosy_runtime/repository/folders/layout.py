@@ -44,8 +44,7 @@ class ModelFolder:
     `version_problems`: why others cannot be read.
     `version_paths`: those of versions that lie elsewhere. `declared_by`: the model that lists this one as an adapter of
     its own; empty for a model of a repository. `size`: bytes of all files together. `namespace`: the repository, where
-    models of several may share a name. `renamed`: the name is not the
-    folder's, and the configuration's gives way.
+    models of several may share a name. `renamed`: the name is not the folder's, and the configuration's gives way.
     """
 
     name: str

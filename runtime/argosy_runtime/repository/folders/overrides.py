@@ -88,7 +88,7 @@ def _remove(folder: Path) -> None:
 def _relative(key: str) -> PurePosixPath:
     """Return the normal form of a file's path below the model's folder. Raises OverridePathError."""
     path = PurePosixPath(normpath(key.removeprefix(_PREFIX).lstrip("/")))
-    if not key.startswith(_PREFIX) or "\0" in key or path.parts in ((), ("..",)) or path.parts[0] == "..":
+    if not key.startswith(_PREFIX) or "\0" in key or not path.parts or path.parts[0] == "..":
         raise OverridePathError(
             f"Invalid file parameter '{key}' with normalized path '{path}' must stay within model directory."
         )
