@@ -13,9 +13,12 @@ SHORT = [
     "--measurement-mode=count_windows",
     "--measurement-request-count=20",
     "--stability-percentage=999",
-    "--max-trials=3",
+    "--max-trials=20",
 ]
-"""Windows of requests: in one of time a busy machine may answer none, which perf_analyzer takes for a failure."""
+"""Windows of requests: in one of time a busy machine may answer none, which perf_analyzer takes for a failure.
+
+It needs three good windows in a row. More trials than that are for a busy machine, which spoils some.
+"""
 
 Measure = Callable[[Sequence[str]], list[Row]]
 

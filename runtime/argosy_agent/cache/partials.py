@@ -10,6 +10,7 @@ A folder changes hands by being renamed, which one process alone can do. Two tha
 instant may both fetch it; the second finds it there when it is done, and drops its own.
 """
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from argosy_agent.transfer.journal import Journal
 from .owners import BEAT_S, GONE_AFTER_S, Owner, disk_time, is_at_work
 
 PREFIX = ".partial-"
+_EXISTS = (errno.EEXIST, errno.ENOTEMPTY)
 LEFT_FOR_S = 24 * 3600.0
 """How long an unclaimed partial copy is kept."""
 
@@ -63,14 +65,24 @@ class Partial:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def publish(self, target: Path) -> None:
-        """Make it the complete copy `target`, unless another process did. Raises OSError."""
+        """Make it the complete copy `target`, unless another process did. Raises OSError.
+
+        The other's copy may be gone again since the rename found it; then this one takes its place.
+        """
         self.files.chmod(0o755)
+        while not self._renamed(target):
+            pass
+        _flush_folder(target.parent)
+
+    def _renamed(self, target: Path) -> bool:
+        """Return whether `target` is there: this copy or another's."""
         try:
             self.files.rename(target)
-        except OSError:
-            if not target.is_dir():
+        except OSError as error:
+            if error.errno not in _EXISTS:
                 raise
-        _flush_folder(target.parent)
+            return target.is_dir()
+        return True
 
 
 @dataclass(frozen=True, slots=True)

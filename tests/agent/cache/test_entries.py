@@ -14,6 +14,7 @@ import pytest
 
 from argosy_agent.cache.entries import REPORT_S
 from argosy_agent.cache.owners import Owner
+from argosy_agent.cache.partials import Partial
 from argosy_agent.cache.storage import Storage
 from argosy_agent.transfer.errors import StorageError
 
@@ -44,6 +45,25 @@ def test_the_least_recently_used_goes(site: Any, cache: Path) -> None:
     storage.keep([storage.key(urls["a"])])
     storage.fetch(urls["d"])
     assert cached(cache) == {"a", "d"}
+
+
+def test_a_copy_that_another_process_published_and_removed_meanwhile_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, errors = Path.rename, [OSError(errno.ENOTEMPTY, "Directory not empty")]
+
+    def as_if_it_existed(files: Path, target: Path) -> Path:
+        if errors:
+            raise errors.pop()
+        return rename(files, target)
+
+    (tmp_path / "partial").mkdir()
+    partial = Partial(tmp_path / "partial")
+    (partial.files / "a").write_bytes(b"a")
+    monkeypatch.setattr(Path, "rename", as_if_it_existed)
+    partial.publish(tmp_path / "remote-a")
+    partial.journal.close()
+    assert (tmp_path / "remote-a" / "a").read_bytes() == b"a"
 
 
 def test_what_cannot_fit_is_refused_and_nothing_goes_for_it(site: Any, cache: Path) -> None:

@@ -95,6 +95,22 @@ def test_a_half_is_left_alone_until_its_process_is_killed(temporary: Path, archi
         full.release()
 
 
+def test_a_folder_that_another_server_published_and_removed_meanwhile_is_unpacked_again(
+    temporary: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, errors = Path.rename, [OSError(errno.ENOTEMPTY, "Directory not empty")]
+
+    def as_if_it_existed(partial: Path, target: Path) -> Path:
+        if errors:
+            raise errors.pop()
+        return rename(partial, target)
+
+    monkeypatch.setattr(Path, "rename", as_if_it_existed)
+    held = unpack(archive)
+    assert list(temporary.iterdir()) == [held.folder]
+    held.release()
+
+
 USER = """
 import sys
 from pathlib import Path

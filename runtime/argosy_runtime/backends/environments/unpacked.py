@@ -19,6 +19,7 @@ from pathlib import Path
 from argosy_common.tarballs import extract_all, opened
 
 _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL)
+_EXISTS = (errno.EEXIST, errno.ENOTEMPTY)
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -121,11 +122,14 @@ def _unpacked(archive: Path, target: Path) -> Unpacked | None:
 
 
 def _published(partial: Path, target: Path) -> bool:
-    """Rename `partial` to `target`. Return False where `target` exists already. Raises OSError."""
+    """Rename `partial` to `target`. Return False where `target` existed already. Raises OSError.
+
+    It may be gone again since, so the error alone says that it existed.
+    """
     try:
         partial.rename(target)
-    except OSError:
-        if not target.is_dir():
+    except OSError as error:
+        if error.errno not in _EXISTS:
             raise
         return False
     return True
