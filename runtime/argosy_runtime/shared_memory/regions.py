@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from argosy_runtime.errors import ErrorKind, ServingError, invalid, not_found, unavailable, unsupported
 from argosy_runtime.tensors import Data
+from argosy_runtime.tensors.buffers import BufferPool
 
 from .checks import check_key, check_location, check_name
 
@@ -35,11 +36,11 @@ class MemoryLostError(Exception):
 class RegionMemory(Protocol):
     """The memory of one region. Offsets are counted from the region's beginning, and are in it."""
 
-    def read(self, offset: int, size: int) -> Data:
-        """Return a copy of `size` bytes. Raises MemoryLostError, OSError or ServingError."""
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        """Fill a buffer, which is not empty, with a copy. Raises MemoryLostError, OSError or ServingError."""
 
     def write(self, offset: int, data: Data) -> None:
-        """Copy the data into the memory. Raises as `read`."""
+        """Copy the data into the memory. Raises as `read_into`."""
 
     def close(self) -> None:
         """Give the memory up. Nothing is read or written afterwards."""
@@ -51,7 +52,7 @@ class Region:
     `users` counts the locations of running requests in it; `leaving`: it is removed once there are none.
     """
 
-    __slots__ = ("_memory", "device", "key", "kind", "leaving", "name", "offset", "size", "users")
+    __slots__ = ("_buffers", "_memory", "device", "key", "kind", "leaving", "name", "offset", "size", "users")
 
     def __init__(
         self,
@@ -59,6 +60,7 @@ class Region:
         kind: RegionKind,
         size: int,
         memory: RegionMemory,
+        buffers: BufferPool,
         key: str = "",
         offset: int = 0,
         device: int = 0,
@@ -72,11 +74,16 @@ class Region:
         self.users = 0
         self.leaving = False
         self._memory = memory
+        self._buffers = buffers
 
     def read(self, offset: int, size: int) -> Data:
         """Return a copy of a checked location. Raises INVALID_ARG where memory is lost, UNAVAILABLE without room."""
+        if not size:
+            return b""
         try:
-            return self._memory.read(offset, size)
+            buffer = self._buffers.take(size)
+            self._memory.read_into(offset, buffer)
+            return buffer.toreadonly()
         except (MemoryLostError, OSError) as error:
             raise invalid(f"cannot read shared memory region '{self.name}': {error}") from None
         except MemoryError:
@@ -111,6 +118,7 @@ class ClientRegions:
         allowed: bool = False,
         most_regions: int = MOST_REGIONS,
         most_copied: int = MOST_COPIED,
+        buffers: BufferPool | None = None,
     ) -> None:
         self._open_system = open_system
         self._open_cuda = open_cuda
@@ -118,6 +126,7 @@ class ClientRegions:
         self._most_regions = most_regions
         self._most_copied = most_copied
         self._copied = 0
+        self._buffers = buffers or BufferPool()
         self._regions: dict[str, Region] = {}
 
     def register_system(self, name: str, key: str, offset: int, size: int) -> None:
@@ -126,14 +135,14 @@ class ClientRegions:
         check_key(name, key)
         self._require_free(name)
         memory = self._open_system(name, key, offset, size)
-        self._regions[name] = Region(name, RegionKind.SYSTEM, size, memory, key=key, offset=offset)
+        self._regions[name] = Region(name, RegionKind.SYSTEM, size, memory, self._buffers, key=key, offset=offset)
 
     def register_cuda(self, name: str, handle: bytes, device: int, size: int) -> None:
         """Register memory of a GPU by CUDA's handle of it. Raises ServingError."""
         self.require_allowed()
         self._require_free(name)
         memory = self._open_cuda(name, handle, device, size)
-        self._regions[name] = Region(name, RegionKind.CUDA, size, memory, device=device)
+        self._regions[name] = Region(name, RegionKind.CUDA, size, memory, self._buffers, device=device)
 
     def unregister(self, kind: RegionKind, name: str) -> None:
         """Unregister a region, or all of a kind with the name "". Unknown names are ignored. Raises UNSUPPORTED."""

@@ -8,8 +8,6 @@ import os
 import stat
 from typing import Final
 
-import numpy as np
-
 from argosy_runtime.errors import FailureReason, internal
 from argosy_runtime.tensors import Data
 
@@ -29,17 +27,13 @@ class SystemMemory:
         self._fd = fd
         self._base = base
 
-    def read(self, offset: int, size: int) -> Data:
-        if not size:
-            return b""
-        copy = np.empty(size, np.uint8).data
+    def read_into(self, offset: int, buffer: memoryview) -> None:
         done = 0
-        while done < size:
-            count = os.preadv(self._fd, [copy[done:]], self._base + offset + done)
+        while done < len(buffer):
+            count = os.preadv(self._fd, [buffer[done:]], self._base + offset + done)
             if not count:
                 raise MemoryLostError(_SHORTER)
             done += count
-        return copy.toreadonly()
 
     def write(self, offset: int, data: Data) -> None:
         # A write behind the end would make the file longer again.

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.runtime.backends.plans import GPU, played
+from tests.runtime.shared_memory.memories import read
 
 from argosy_runtime.backends.devices import cuda
 from argosy_runtime.backends.devices.ipc import open_memory
@@ -27,8 +28,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_it_is_read_and_written_where_the_client_has_it(driver: Any) -> None:
     handle = driver.export(CONTENT)
     memory = open_memory("r", handle, 0, 32)
-    assert bytes(memory.read(4, 4)) == CONTENT[4:8]
-    assert bytes(memory.read(4, 0)) == b""
+    assert read(memory, 4, 4) == CONTENT[4:8]
     memory.write(2, b"abc")
     memory.write(2, b"")
     address = driver.exported[handle]
@@ -39,11 +39,11 @@ def test_it_is_read_and_written_where_the_client_has_it(driver: Any) -> None:
 
 def test_any_thread_may_use_it(driver: Any) -> None:
     memory = open_memory("r", driver.export(CONTENT), 0, 64)
-    read: list[bytes] = []
-    thread = threading.Thread(target=lambda: read.append(bytes(memory.read(0, 64))))
+    contents: list[bytes] = []
+    thread = threading.Thread(target=lambda: contents.append(read(memory, 0, 64)))
     thread.start()
     thread.join()
-    assert read == [CONTENT]
+    assert contents == [CONTENT]
     memory.close()
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from argosy_runtime.execution.process.wire.allocator import Allocator
 from argosy_runtime.execution.process.wire.arena import Arena, make_memory
+from argosy_runtime.tensors.allocator import Allocator
 
 PAGE = 4096
 SIZE = 16 * PAGE

@@ -1,8 +1,15 @@
 """Memory of regions in this process, in location of the system's and a GPU's."""
 
 from argosy_runtime.errors import invalid
-from argosy_runtime.shared_memory.regions import MemoryLostError
+from argosy_runtime.shared_memory.regions import MemoryLostError, RegionMemory
 from argosy_runtime.tensors import Data
+
+
+def read(memory: RegionMemory, offset: int, size: int) -> bytes:
+    """Return a copy of so many bytes of a region's memory."""
+    buffer = bytearray(size)
+    memory.read_into(offset, memoryview(buffer))
+    return bytes(buffer)
 
 
 class PlayedMemory:
@@ -13,9 +20,9 @@ class PlayedMemory:
         self.lost = False
         self.closed = 0
 
-    def read(self, offset: int, size: int) -> Data:
+    def read_into(self, offset: int, buffer: memoryview) -> None:
         self._check()
-        return bytes(self.content[offset : offset + size])
+        buffer[:] = self.content[offset : offset + len(buffer)]
 
     def write(self, offset: int, data: Data) -> None:
         self._check()

@@ -8,6 +8,7 @@ from tests.runtime.shared_memory.memories import Memories
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.shared_memory.regions import ClientRegions, RegionKind
+from argosy_runtime.tensors.buffers import BufferPool
 
 SYSTEM, CUDA = RegionKind.SYSTEM, RegionKind.CUDA
 HANDLE = bytes(64)
@@ -161,3 +162,27 @@ def test_a_region_that_cannot_be_opened_is_not_there(regions: ClientRegions) -> 
             regions.register_system("r", key, 0, 8)
         assert (raised.value.kind, raised.value.message) == (ErrorKind.INVALID_ARG, reported)
     assert names(regions) == []
+
+
+def test_inputs_out_of_all_regions_lie_in_buffers_of_one_pool(memories: Memories) -> None:
+    class Recorded(BufferPool):
+        def __init__(self) -> None:
+            super().__init__()
+            self.taken: list[memoryview] = []
+
+        def take(self, size: int) -> memoryview:
+            self.taken.append(super().take(size))
+            return self.taken[-1]
+
+    pool = Recorded()
+    regions = ClientRegions(memories.open_system, memories.open_cuda, allowed=True, buffers=pool)
+    regions.register_system("r", "/key", 0, 8)
+    regions.register_cuda("g", HANDLE, 0, 8)
+    for name in ("r", "g"):
+        region = regions.use(name, 0, 8)
+        region.write(0, name.encode())
+        copy = region.read(0, 8)
+        pool.taken[-1][1:2] = b"x"
+        assert bytes(copy) == name.encode() + b"x" + bytes(6)
+        assert region.read(0, 0) == b""
+    assert len(pool.taken) == 2

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.memory_objects import FOLDER, PAGE, MemoryObject, memory_object
+from tests.runtime.shared_memory.memories import read
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.shared_memory.regions import MemoryLostError
@@ -32,8 +33,7 @@ def descriptors() -> int:
 
 
 def test_offsets_begin_at_the_region(made: MemoryObject, memory: SystemMemory) -> None:
-    assert bytes(memory.read(2, 6)) == CONTENT[PAGE + 2 : PAGE + 8]
-    assert bytes(memory.read(0, 0)) == b""
+    assert read(memory, 2, 6) == CONTENT[PAGE + 2 : PAGE + 8]
     memory.write(3, b"abc")
     memory.write(0, b"")
     assert made.read(PAGE + 3, 3) == b"abc"
@@ -41,9 +41,9 @@ def test_offsets_begin_at_the_region(made: MemoryObject, memory: SystemMemory) -
 
 
 def test_what_was_read_is_a_copy(made: MemoryObject, memory: SystemMemory) -> None:
-    copy = memory.read(0, 4)
+    copy = read(memory, 0, 4)
     made.write(b"abcd", PAGE)
-    assert bytes(copy) == CONTENT[PAGE : PAGE + 4]
+    assert copy == CONTENT[PAGE : PAGE + 4]
 
 
 @pytest.mark.parametrize("size", [0, PAGE, PAGE + 5])
@@ -52,7 +52,7 @@ def test_an_object_that_became_shorter_is_an_error_and_no_signal(
 ) -> None:
     made.resize(size)
     with pytest.raises(MemoryLostError, match="shorter"):
-        memory.read(0, 6)
+        read(memory, 0, 6)
     with pytest.raises(MemoryLostError, match="shorter"):
         memory.write(0, b"abcdef")
     assert made.path.stat().st_size == size
@@ -61,15 +61,15 @@ def test_an_object_that_became_shorter_is_an_error_and_no_signal(
 def test_the_region_outlives_the_name_of_its_object(made: MemoryObject, memory: SystemMemory) -> None:
     made.path.unlink()
     memory.write(0, b"ab")
-    assert bytes(memory.read(0, 2)) == b"ab"
+    assert read(memory, 0, 2) == b"ab"
 
 
 def test_a_key_is_opened_again_for_another_region(made: MemoryObject, memory: SystemMemory) -> None:
     made.path.unlink()
     made.path.write_bytes(b"x" * 8)
     again = open_memory("s", made.key, 0, 8)
-    assert bytes(again.read(0, 8)) == b"x" * 8
-    assert bytes(memory.read(0, 2)) == CONTENT[PAGE : PAGE + 2]
+    assert read(again, 0, 8) == b"x" * 8
+    assert read(memory, 0, 2) == CONTENT[PAGE : PAGE + 2]
     again.close()
 
 

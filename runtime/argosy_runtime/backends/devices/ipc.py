@@ -53,14 +53,11 @@ class CudaIpcMemory:
         call("cuMemGetAddressRange_v2", None, ctypes.byref(size), self._address)
         return size.value
 
-    def read(self, offset: int, size: int) -> Data:
-        if not size:
-            return b""
-        copy = np.empty(size, np.uint8)
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        target = np.frombuffer(buffer, np.uint8)
         self._enter()
         address = ctypes.c_uint64(self._address.value + offset)
-        call("cuMemcpyDtoH_v2", ctypes.c_void_p(copy.ctypes.data), address, ctypes.c_size_t(size))
-        return copy.data.toreadonly()
+        call("cuMemcpyDtoH_v2", ctypes.c_void_p(target.ctypes.data), address, ctypes.c_size_t(target.nbytes))
 
     def write(self, offset: int, data: Data) -> None:
         if not len(data):

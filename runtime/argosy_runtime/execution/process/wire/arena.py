@@ -12,28 +12,14 @@ import mmap
 import os
 import threading
 from collections import deque
-from typing import Any, Final
-
-import numpy as np
+from typing import Final
 
 from argosy_runtime.tensors import Data
-
-from .allocator import Allocator
+from argosy_runtime.tensors.allocator import Allocator
+from argosy_runtime.tensors.pieces import lend
 
 # Bytes for each direction. The system allocates a page once it is written to.
 ARENA_SIZE: Final = 64 << 20
-
-
-class _Piece(np.ndarray[Any, np.dtype[np.uint8]]):
-    """A lent piece, whose end is noted."""
-
-    begin = -1
-    gone: "deque[int] | None" = None
-
-    def __del__(self) -> None:
-        # On any thread, in the midst of whatever it does.
-        if self.gone is not None:
-            self.gone.append(self.begin)
 
 
 class OutgoingTensors:
@@ -83,10 +69,8 @@ class IncomingTensors:
         """
         if begin < 0 or size <= 0 or begin + size > len(self._memory):
             return None
-        piece = np.frombuffer(self._memory, np.uint8, size, begin).view(_Piece)
-        piece.begin, piece.gone = begin, self._gone
         self._lent += 1
-        return piece.data
+        return lend(self._memory, begin, size, self._gone)
 
     def close(self) -> None:
         """Lend nothing more, and release the memory."""
