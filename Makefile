@@ -15,6 +15,7 @@
 # make bench-language  language models on vLLM: Argosy against the engine alone and vllm serve (argosy engines install vllm)
 # make bench-scaling   Argosy's scaling against HPA's, KEDA's and Knative's, on seeded and real traces
 # make bench-planning  the cost of a plan of 800 to 8,000 GPUs, with capacity for all models and without
+# make bench-packing   GPUs of a plan against the fewest that are proven and against first-fit, best-fit and worst-fit
 # make bench-scale     a server at rest, and with 1,000 models and 10,000 idle connections
 # make bench-scrapes   the cost of measuring a server of 1,000 models, for the server and for the operator
 # make bench-soak      loads, crashes, cancellations and streams for minutes: wrong, lost and leaked
@@ -35,7 +36,7 @@ COMPILED_PATH := tests/runtime tests/differential \
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
-.PHONY: setup help compile run test check programs suite pure e2e gpu bench-triton bench-peers bench-scaling bench-scale bench-soak bench-scrapes bench-planning bench-stages bench-gpu bench-engines bench-language clean
+.PHONY: setup help compile run test check programs suite pure e2e gpu bench-triton bench-peers bench-scaling bench-scale bench-soak bench-scrapes bench-planning bench-packing bench-stages bench-gpu bench-engines bench-language clean
 
 setup: compile
 
@@ -112,6 +113,9 @@ bench-scrapes: setup
 
 bench-planning: setup
 	$(BIN)/python -m benchmarks.planning $(BENCH)
+
+bench-packing: setup
+	$(BIN)/python -m benchmarks.packing $(BENCH)
 
 bench-engines: setup
 	$(BIN)/python -m benchmarks.engines $(BENCH)
