@@ -42,6 +42,8 @@ setup: compile
 
 compile: $(STAMP)
 	@$(BIN)/python hatch_build.py
+	@# A server starts with half the CPU time, even where Python may write no bytecode itself.
+	@$(BIN)/python -m compileall -q operator runtime
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Argosy needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 …"; exit 1; }
@@ -90,6 +92,7 @@ suite:
 # the suite, whose lines show the progress.
 pure:
 	@$(BIN)/python hatch_build.py pure
+	@$(BIN)/python -m compileall -q build/pure
 	@PYTHONPATH=$(CURDIR)/build/pure ARGOSY_FORM=pure $(BIN)/python -m pytest --numprocesses=1 -m 'not triton' $(COMPILED_PATH) \
 	  > build/pure.txt 2>&1; failed=$$?; cat build/pure.txt; exit $$failed
 
