@@ -30,9 +30,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export UV_CONFIG_FILE := $(CURDIR)/$(VENV)/uv.toml
-# Backends of frameworks lead through none of the compiled modules.
-COMPILED_PATH := tests/runtime tests/differential \
-  $(foreach name,cuda pytorch tensorrt transformers,--ignore-glob='tests/runtime/backends/test_$(name)*')
+# Tests that lead through compiled modules. Other backends' instances, the rules of configurations, and the making of
+# environments are Python in both forms.
+COMPILED_PATH := tests/differential $(addprefix tests/runtime/,backends/python execution frontends/grpc frontends/http \
+    frontends/test_frontends_fuzz.py http2 language protocol scheduling service telemetry tensors test_compiled.py \
+    test_fifo_cache.py test_histograms.py) \
+  $(foreach name,environments interpreters language_models requirements tensorrt_ensembles tensorrt_llm, \
+    --ignore=tests/runtime/service/test_$(name).py)
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 

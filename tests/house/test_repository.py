@@ -29,6 +29,14 @@ def test_make_help_lists_every_target() -> None:
     assert "PYTHON" not in shown
 
 
+def test_what_runs_compiled_and_on_its_sources_is_there() -> None:
+    command = ["make", "--silent", "--eval=paths:; @echo $(COMPILED_PATH)", "paths"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    paths = [path.removeprefix("--ignore=") for path in shown]
+    assert [path for path in paths if not path.startswith("tests/") or not (ROOT / path).exists()] == []
+    assert len(paths) > 10
+
+
 def test_make_alone_sets_up() -> None:
     assert re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE)[0] == "setup"
 
