@@ -37,6 +37,8 @@ COMPILED_PATH := tests/differential $(addprefix tests/runtime/,backends/python e
     test_fifo_cache.py test_histograms.py) \
   $(foreach name,environments interpreters language_models requirements tensorrt_ensembles tensorrt_llm, \
     --ignore=tests/runtime/service/test_$(name).py)
+SUITE = ARGOSY_FORM=$$($(BIN)/python hatch_build.py form) $(BIN)/python -m tests.again suite
+PURE = PYTHONPATH=$(CURDIR)/build/pure ARGOSY_FORM=pure $(BIN)/python -m tests.again pure
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
@@ -85,19 +87,22 @@ programs: $(STAMP)
 
 # The suite runs on compiled modules where there is a compiler; tests that use these modules run again on their sources.
 # `programs` and `check` mostly use one core each, so they run at the same time.
+# What failed in parallel with others runs again, alone (tests/again.py).
 test:
+	@rm -rf build/tests
 	@$(MAKE) --no-print-directory --jobs=2 programs check
-	@$(MAKE) --no-print-directory --jobs=2 suite pure
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going suite pure \
+	  || { $(SUITE) --alone; suite=$$?; $(PURE) --alone && exit $$suite; }
 
 suite:
-	ARGOSY_FORM=$$($(BIN)/python hatch_build.py form) $(BIN)/python -m pytest --numprocesses=$(WORKERS)
+	$(SUITE) --numprocesses=$(WORKERS)
 
 # What asks the real Triton alone has no second form. The output is printed at the end, because it runs in parallel with
 # the suite, whose lines show the progress.
 pure:
 	@$(BIN)/python hatch_build.py pure
 	@$(BIN)/python -m compileall -q build/pure
-	@PYTHONPATH=$(CURDIR)/build/pure ARGOSY_FORM=pure $(BIN)/python -m pytest --numprocesses=1 -m 'not triton' $(COMPILED_PATH) \
+	@$(PURE) --numprocesses=1 -m 'not triton' $(COMPILED_PATH) \
 	  > build/pure.txt 2>&1; failed=$$?; cat build/pure.txt; exit $$failed
 
 e2e: setup programs
