@@ -34,6 +34,10 @@ beginning, which would wait for it.
 """
 
 
+EARLY = ("tests/differential/", "tests/runtime/frontends/", "tests/examples/", "tests/clients/", "tests/serve/")
+"""What begins after FIRST: one of these files or groups takes minutes. What computes and ends soon comes last."""
+
+
 def share(nodeid: str) -> str:
     """Return the group in which a test runs on one worker: a name from TOGETHER, or else its file."""
     return next((name for start, name in TOGETHER if nodeid.startswith(start)), nodeid.partition("::")[0])
@@ -42,7 +46,9 @@ def share(nodeid: str) -> str:
 def rank(nodeid: str) -> int:
     """Return which tests come first: the lower, the earlier. Those of one rank keep their order."""
     name = share(nodeid)
-    return FIRST.index(name) if name in FIRST else len(FIRST)
+    if name in FIRST:
+        return FIRST.index(name)
+    return len(FIRST) if nodeid.startswith(EARLY) else len(FIRST) + 1
 
 
 class Scheduling(LoadScopeScheduling):  # type: ignore[misc]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.workers import FIRST, TOGETHER, rank, share
+from tests.workers import EARLY, FIRST, TOGETHER, rank, share
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,3 +34,6 @@ def test_the_longest_begin_first() -> None:
     assert set(FIRST) <= {name for _, name in TOGETHER}
     ids = ["tests/a.py::test", "tests/chart/test_lint.py::test", "tests/b.py::test", "e2e/test_zero.py::test"]
     assert sorted(ids, key=rank) == [ids[3], ids[1], ids[0], ids[2]]
+    served = "tests/serve/releases/test_up_killed.py::test"
+    assert sorted([ids[0], served, ids[1]], key=rank) == [ids[1], served, ids[0]]
+    assert [start for start in EARLY if not (ROOT / start).is_dir()] == []
