@@ -42,12 +42,13 @@ _Sequence: TypeAlias = tuple[int, bool, bool]
 class HttpRequestTemplate:
     """What equal requests have in common, with the templates of their responses. `size`: of their tensors, in bytes."""
 
-    __slots__ = ("encoding", "request", "responses", "size")
+    __slots__ = ("encoding", "locations", "request", "responses", "size")
 
     def __init__(self, request: RequestTemplate, encoding: OutputEncoding) -> None:
         self.request = request
         self.encoding = encoding
-        located = encoding.locations is not None and encoding.locations.inputs
+        self.locations = encoding.locations
+        located = self.locations is not None and self.locations.inputs
         self.size = 0 if located else sum(spec.size for spec in request.inputs)
         self.responses = HttpResponseTemplates(encoding)
 
@@ -115,7 +116,7 @@ class TemplateHandler:
         if sequence is not None:
             request.join(sequence[0], sequence[1], sequence[2])
         deliver = _TemplateAnswer(self._ordinary, template, context).deliver
-        submit(self._plane, context, request, deliver, template.encoding.locations)
+        submit(self._plane, context, request, deliver, template.locations)
 
     def _add_template(
         self, context: RequestContext, key: bytes, text: bytes, request_id: str, sequence: _Sequence | None
