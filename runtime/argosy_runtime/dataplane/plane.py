@@ -20,6 +20,7 @@ from argosy_runtime.protocol.orca import FAMILY, CacheLoad, load_of_blocks
 from argosy_runtime.protocol.trace_settings import Settings
 from argosy_runtime.repository import describing
 from argosy_runtime.repository.folders.layout import ModelFolder, require_folders
+from argosy_runtime.repository.folders.repositories import ListedModels
 from argosy_runtime.repository.options import ControlMode, RepositoryOptions
 from argosy_runtime.repository.preparing import Preparer
 from argosy_runtime.repository.preparing.features import Features
@@ -197,7 +198,7 @@ class DataPlane:
 
     def model_metadata(self, name: str, version: str) -> pb.ModelMetadataResponse:
         served = self.registry.find(name, version)
-        return describing.metadata(served, self.registry.models.by_name[name])
+        return describing.metadata(served, self.registry.models.by_name[name], version)
 
     def model_config(self, name: str, version: str) -> ModelConfig:
         return self.registry.find(name, version).config
@@ -217,7 +218,7 @@ class DataPlane:
 
     async def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
         self.registry.require_working()
-        listed = {} if ready_only else await self.registry.repositories.identifiers()
+        listed = ListedModels({}) if ready_only else await self.registry.listed()
         return self._index.message(self.registry.records, listed, ready_only)
 
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:

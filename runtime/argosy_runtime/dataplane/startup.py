@@ -33,7 +33,8 @@ async def load_named(registry: Registry, requested: Sequence[str], existing: Ite
 async def follow_changes(registry: Registry, seen: Mapping[str, ModelFolder]) -> Mapping[str, ModelFolder]:
     """Load and unload the models that changed in the repositories since they were `seen`. Return them as they are now.
 
-    Where they cannot be read, nothing changes until they are looked at again.
+    A model that a second repository has as well is unloaded, as in Triton: neither of the two is meant more. Where
+    the repositories cannot be read, nothing changes until they are looked at again.
     """
     try:
         folders = await asyncio.to_thread(registry.scan)
@@ -41,7 +42,8 @@ async def follow_changes(registry: Registry, seen: Mapping[str, ModelFolder]) ->
         _log.error("cannot look into the model repository: %s", error.message)
         return seen
     changed = changes(seen, folders)
-    for identifier in changed.removed:
+    duplicated = (identifier for identifier in changed.modified if folders[identifier].also_in)
+    for identifier in (*changed.removed, *duplicated):
         if identifier in registry.records:
             await registry.remove(registry.records[identifier])
     await registry.load_many(folders[identifier] for identifier in (*changed.added, *changed.modified))

@@ -1,6 +1,6 @@
 """Descriptions of the models: metadata, statistics, the index, as the protocol's messages."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from tritonclient.grpc import service_pb2 as pb
@@ -14,6 +14,7 @@ from argosy_runtime.telemetry.series import InService, ModelSeries, VersionShare
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .folders.layout import DUPLICATE
+from .folders.repositories import ListedModels
 from .records import ModelRecord, State
 from .serving.routed import ServedVariants
 from .serving.version import ServedVersion
@@ -23,13 +24,16 @@ _Row: TypeAlias = tuple[str, int, str, str]
 _Memory: TypeAlias = Callable[[str, int], list[pb.MemoryUsage]]
 
 
-def metadata(served: ServedVersion, record: ModelRecord) -> pb.ModelMetadataResponse:
-    """Return a version's tensors, with the batch dimension where there is one, and all serving versions."""
+def metadata(served: ServedVersion, record: ModelRecord, version: str) -> pb.ModelMetadataResponse:
+    """Return a version's tensors, with the batch dimension where there is one.
+
+    Its versions are the one that the client names, or all serving ones where `version` is "".
+    """
     config = served.config
     batch = config.max_batch_size > 0
     return pb.ModelMetadataResponse(
         name=record.name,
-        versions=[str(number) for number, _ in record.serving()],
+        versions=[str(served.version)] if version else [str(number) for number, _ in record.serving()],
         platform=config.platform or config.backend,
         inputs=[_tensor(tensor, batch) for tensor in config.input],
         outputs=[_tensor(tensor, batch) for tensor in config.output],
@@ -68,11 +72,11 @@ class Index:
         self._messages: dict[bool, pb.RepositoryIndexResponse] = {}
 
     def message(
-        self, records: Mapping[str, ModelRecord], listed: Mapping[str, str], ready_only: bool
+        self, records: Mapping[str, ModelRecord], listed: ListedModels, ready_only: bool
     ) -> pb.RepositoryIndexResponse:
-        """Return the state of every version of every model; one that was never loaded is there by name alone.
+        """Return the state of every version of every `listed` model; one that was never loaded is there by name alone.
 
-        `listed`: the names of those in the repositories, by identifier.
+        A model that is not listed is there while it serves, or is on its way.
 
         The message is shared by all callers: not to be changed.
         """
@@ -86,25 +90,31 @@ class Index:
         return self._messages[ready_only]
 
 
-def _rows(records: Mapping[str, ModelRecord], listed: Mapping[str, str], ready_only: bool) -> list[_Row]:
+def _rows(records: Mapping[str, ModelRecord], listed: ListedModels, ready_only: bool) -> list[_Row]:
     rows: list[_Row] = []
-    for identifier in sorted(records.keys() | listed.keys()):
+    for identifier in sorted(records.keys() | listed.names.keys()):
         record = records.get(identifier)
-        if record is not None and record.orphaned and record.has_left:
+        idle = record is None or record.idle
+        if idle and (ready_only or identifier not in listed.names):
             continue
-        name = listed[identifier] if record is None else record.name
-        if record is not None and record.versions:
-            for number, version_record in sorted(record.versions.items()):
-                state = version_record.state
-                if state is State.READY:
-                    rows.append((name, number, state, version_record.caution))
-                elif not ready_only:
-                    rows.append((name, number, state, version_record.status))
+        name = listed.names[identifier] if record is None else record.name
+        if idle and identifier in listed.duplicates:
+            rows.append((name, -1, State.UNAVAILABLE, DUPLICATE))
+        elif record is not None and record.versions:
+            rows += _version_rows(record, ready_only)
         elif not ready_only:
-            reported = record is not None and (record.registered or record.failure == DUPLICATE)
-            why = record.failure if record is not None and reported else ""
+            why = record.failure if record is not None and record.registered else ""
             rows.append((name, -1, State.UNAVAILABLE if why else "", why))
     return rows
+
+
+def _version_rows(record: ModelRecord, ready_only: bool) -> Iterator[_Row]:
+    for number, version in sorted(record.versions.items()):
+        state = version.state
+        if state is State.READY:
+            yield record.name, number, state, version.caution
+        elif not ready_only:
+            yield record.name, number, state, version.status
 
 
 def series(records: Iterable[ModelRecord], now: int) -> list[ModelSeries]:

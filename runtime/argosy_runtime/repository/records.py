@@ -143,10 +143,16 @@ class ModelRecord:
                 yield version.served
 
     @property
+    def idle(self) -> bool:
+        """True if no version is in service, or on its way there or out of it."""
+        if self.serves or self.leaving or self.lock.locked():
+            return False
+        return all(version.state is State.UNAVAILABLE for version in self.versions.values())
+
+    @property
     def has_left(self) -> bool:
         """True if it was unloaded and no version serves or is on its way."""
-        idle = not self.desired and not self.leaving and not self.lock.locked()
-        return idle and all(version.state is State.UNAVAILABLE for version in self.versions.values())
+        return self.idle and not self.desired
 
     @property
     def may_leave(self) -> bool:

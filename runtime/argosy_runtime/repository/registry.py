@@ -19,7 +19,7 @@ from .adapters.listed import ListedAdapters
 from .folders import layout
 from .folders.layout import ModelFolder
 from .folders.overrides import OverridePathError, OverrideStore
-from .folders.repositories import Repositories
+from .folders.repositories import ListedModels, Repositories
 from .loading import Loader, NewVersion, Slots, without_empty_lines
 from .namespaces import NamedModels
 from .options import RepositoryOptions
@@ -75,6 +75,11 @@ class Registry:
     def scan(self) -> dict[str, ModelFolder]:
         """Read the repositories from the disk. Return the folders by identifier."""
         return self.repositories.scan()
+
+    async def listed(self) -> ListedModels:
+        """Return the models that have a folder, and the adapters that loaded models list. Raises ServingError."""
+        models = await self.repositories.models()
+        return replace(models, names={**self._listed.names, **models.names})
 
     @property
     def records(self) -> Mapping[str, ModelRecord]:
@@ -305,10 +310,7 @@ class Registry:
         return declared
 
     def _slots_for(self, purpose: _Purpose) -> Slots:
-        """Return the slots of a load.
-
-        None for a model's, which holds one itself, so that they cannot wait for each other.
-        """
+        """Return the slots of a load: none for a model's, which holds one itself and would wait for it."""
         return Slots(nullcontext(), nullcontext()) if purpose.for_model else self._slots
 
     def _is_loaded(self, namespace: str, name: str) -> bool:

@@ -42,6 +42,7 @@ PATHS = (
     "/v2/models/identity/versions/99999999999999999999",
     "/v2/models/identity/versions/9223372036854775807/ready",
     "/v2/models/nope",
+    "/v2/models/versioned/versions/1",
     "/v2/models/versioned/versions/2",
     "/v2/models/versioned/versions/2/ready",
     "/v2/models/versioned/versions/3/ready",

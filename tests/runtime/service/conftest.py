@@ -89,7 +89,7 @@ async def serve(repository: Repository) -> AsyncIterator[Serve]:
     ) -> DataPlane:
         settings = {"load_timeout": 30.0, "unload_grace": 5.0, **options}
         plane = DataPlane(
-            RepositoryOptions((repository.path,), mode, **settings),
+            RepositoryOptions(**{"paths": (repository.path,), "control_mode": mode, **settings}),
             gpus={},
             strict_readiness=strict_readiness,
             tracing=tracing,

@@ -1,6 +1,7 @@
 """Models come, change and go, and no request is lost on the way."""
 
 import asyncio
+import shutil
 
 import pytest
 from tests.runtime.service.conftest import CONFIG, ask, infer, reason, settled, states, value
@@ -111,8 +112,9 @@ async def test_load_with_a_config_and_files_of_its_own(repository, serve):
         await plane.load("m", config, {f"file:1/{'A' * 256}": b""})
     await plane.load("m", config, {"file:1/./a/../model.py": source})
     assert await value(plane, "m", 1) == 6
-    with pytest.raises(ServingError, match="needs the parameter 'config'"):
+    with pytest.raises(ServingError, match="needs the parameter 'config'") as caught:
         await plane.load("m", None, {"file:1/model.py": source})
+    assert caught.value.kind is ErrorKind.INTERNAL
 
 
 async def test_without_overrides_models_are_as_the_repository_has_them(repository, serve):
@@ -140,6 +142,8 @@ async def test_polling_follows_the_folder(repository, serve):
     await plane.poll()
     with pytest.raises(ServingError):
         await infer(plane, ask("new"))
+    await settled(plane)
+    assert await states(plane) == {"m:1": "READY"}, "the index has the models of the repository"
     with pytest.raises(ServingError, match="explicit model load / unload is not allowed"):
         await plane.load("m", None, {})
 
@@ -154,6 +158,51 @@ ensemble_scheduling {
          { model_name: "b" model_version: -1 input_map { key: "X" value: "mid" } output_map { key: "Y" value: "Y" } } ]
 }
 """
+
+
+async def test_polling_unloads_a_model_that_two_repositories_have(repository, serve, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    repository.add("m", execute="y = x + 1")
+    plane = await serve(ControlMode.POLL, paths=(repository.path, other))
+    shutil.copytree(repository.path / "m", other / "m")
+    await plane.poll()
+    with pytest.raises(ServingError, match="has no available versions"):
+        await infer(plane, ask("m"))
+    await settled(plane)
+    assert await reason(plane, "m") == "model appears in two or more repositories"
+    shutil.rmtree(repository.path / "m")
+    await plane.poll()
+    assert await value(plane, "m", 1) == 2
+    assert await states(plane) == {"m:1": "READY"}
+
+
+async def test_the_index_has_a_model_without_a_folder_while_it_serves(repository, serve):
+    folder = repository.add("m")
+    plane = await serve()
+    await plane.load("m", None, {})
+    shutil.rmtree(folder)
+    assert await states(plane) == {"m:1": "READY"}
+    await plane.unload("m", False)
+    await settled(plane)
+    assert await states(plane) == {}
+
+
+async def test_a_model_without_a_configuration_needs_its_completion(repository, serve):
+    (repository.add("m") / "config.pbtxt").unlink()
+    plane = await serve(autocomplete=False)
+    with pytest.raises(ServingError, match=r"failed to poll .*config\.pbtxt is missing, and configurations are not"):
+        await plane.load("m", None, {})
+    with pytest.raises(ServingError, match="'m' is not found"):
+        await infer(plane, ask("m"))
+
+
+async def test_metadata_of_a_version_names_that_version(repository, serve):
+    for version in (1, 2):
+        repository.add("m", version=version, config=CONFIG + "version_policy { all {} }")
+    plane = await serve()
+    await plane.load("m", None, {})
+    assert [list(plane.model_metadata("m", version).versions) for version in ("", "1")] == [["1", "2"], ["1"]]
 
 
 async def test_an_ensemble_loads_its_steps_and_follows_them(repository, serve):

@@ -46,6 +46,11 @@ class ListedAdapters:
         every = (folder for folders in self._folders.values() for folder in folders.values() if folder.name == name)
         return list({folder.identifier: folder for folder in reversed(list(every))}.values())
 
+    @property
+    def names(self) -> dict[str, str]:
+        """Names of the adapters and aliases that are listed now, by identifier."""
+        return {identifier: one.name for folders in self._folders.values() for identifier, one in folders.items()}
+
     def folder(self, name: str) -> ModelFolder | None:
         """Return the folder of an adapter or alias that a loaded model lists."""
         return next((folders[name] for folders in self._folders.values() if name in folders), None)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
-from argosy_runtime.errors import invalid
+from argosy_runtime.errors import internal
 
 _PREFIX = "file:"
 
@@ -32,7 +32,7 @@ class OverrideStore:
         Raises ServingError, OverridePathError, or OSError of the disk, and then leaves nothing behind.
         """
         if override is None:
-            raise invalid(
+            raise internal(
                 f"failed to load '{name}', failed to poll from model repository: a load request with files "
                 "needs the parameter 'config'"
             )

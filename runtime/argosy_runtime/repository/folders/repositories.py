@@ -4,9 +4,11 @@ A client may register more of them, each with one model under a name of the clie
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from argosy_runtime.errors import ErrorKind, ServingError, invalid
@@ -27,6 +29,14 @@ class _Registered:
     def named(self, folders: frozenset[str]) -> frozenset[str]:
         """Return the names of the models whose folders these are."""
         return (folders - {self.folder}) | {self.name} if self.folder in folders else folders
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModels:
+    """Models that have a folder: their names by identifier. `duplicates` are those of several repositories."""
+
+    names: Mapping[str, str]
+    duplicates: frozenset[str] = frozenset()
 
 
 class Repositories:
@@ -94,12 +104,14 @@ class Repositories:
         self.last_names = frozenset[str]().union(*listed.values())
         return self.last_names
 
-    async def identifiers(self) -> Mapping[str, str]:
-        """Return the names of the models now, by identifier. Raises ServingError."""
-        if not self._namespaces:
-            return {name: name for name in await self.names()}
+    async def models(self) -> ListedModels:
+        """Return the models that have a folder now. Raises ServingError."""
         listed = await asyncio.to_thread(self._listed)
-        return {identifier_of(str(path), name): name for path, names in listed.items() for name in names}
+        if self._namespaces:
+            return ListedModels({identifier_of(str(path), n): n for path, names in listed.items() for n in names})
+        folders = Counter(chain.from_iterable(listed.values()))
+        self.last_names = frozenset(folders)
+        return ListedModels(dict(zip(folders, folders, strict=True)), frozenset(n for n in folders if folders[n] > 1))
 
     def _listed(self) -> dict[Path, frozenset[str]]:
         """Return the names of the models by repository. One that was registered and is gone has none."""

@@ -20,7 +20,7 @@ from argosy_runtime.modelconfig.parameters import adapters
 from argosy_runtime.modelconfig.rules import check_placement
 from argosy_runtime.modelconfig.versions import none_available, select
 from argosy_runtime.repository import unsupported
-from argosy_runtime.repository.folders.layout import ModelFolder
+from argosy_runtime.repository.folders.layout import CONFIG_FILE, ModelFolder
 from argosy_runtime.repository.options import RepositoryOptions, with_settings, without_settings
 from argosy_runtime.repository.preparing.features import Features
 
@@ -55,6 +55,8 @@ class Preparer:
         """
         if folder.problem is not None:
             raise invalid(folder.problem)
+        if not self._options.autocomplete and override is None and _is_without_config(folder):
+            raise invalid(f"{folder.path / CONFIG_FILE} is missing, and configurations are not completed")
         try:
             declared = declared_config(folder, override)
             shared = tuple(v for v in selected(folder, declared) if v not in folder.own_configs)
@@ -130,6 +132,10 @@ class Preparer:
                 spec, lambda: resolve(config.backend).complete_config(folder.path, path, config), timeout
             )
         return await ProcessInstance(spec, self._calls, timeout, lambda instance, error: None).complete()
+
+
+def _is_without_config(folder: ModelFolder) -> bool:
+    return folder.config_text is None and not folder.own_configs and not folder.declared_by
 
 
 def _polled(folder: ModelFolder, declared: ModelConfig, versions: tuple[int, ...]) -> Prepared:
