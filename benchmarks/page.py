@@ -6,8 +6,9 @@
     make bench-scale BENCH='--json build/scale.json'
     make bench-scrapes BENCH='--json build/scrapes.json'
     make bench-planning BENCH='--json build/planning.json'
+    make bench-packing BENCH='--json build/packing.json'
     make bench-stages BENCH='--whole build/triton.json --json build/stages.json'
-    python -m benchmarks.page build/{triton,thread,peers,scale,scrapes,planning,stages}.json
+    python -m benchmarks.page build/{triton,thread,peers,scale,scrapes,planning,packing,stages}.json
 
 Each table stands between two comments that name it; a table whose file is not given stays as it is.
 """
@@ -19,6 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.packing import results as packing
 from benchmarks.peers import __main__ as peers
 from benchmarks.stages import results as stages
 from benchmarks.triton import results
@@ -81,6 +83,14 @@ def _scale(figures: dict[str, float]) -> str:
     return markdown(("what", "measured"), [(name.replace("_", " "), f"{value:.4g}") for name, value in figures.items()])
 
 
+def _packing(figures: dict[str, Any]) -> str:
+    return markdown(packing.COLUMNS, list(packing.lines(figures)))
+
+
+def _packing_costs(figures: dict[str, Any]) -> str:
+    return markdown(("what", "measured"), packing.figure_lines(figures))
+
+
 def _stages(figures: dict[str, Any]) -> str:
     return markdown(stages.columns(figures), stages.lines(figures))
 
@@ -94,6 +104,7 @@ TABLES: dict[str, dict[str, Callable[[Any], str]]] = {
     "scale": {"at rest and at scale": _scale},
     "scrapes": {"scrapes": _scale},
     "planning": {"planning": _scale},
+    "packing": {"packing": _packing, "large and changing fleets": _packing_costs},
 }
 """A file's name, and the tables that are made of it."""
 
