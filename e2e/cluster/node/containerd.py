@@ -63,7 +63,7 @@ class Containerd:
             self.processes.must_live("containerd")
             return SOCKET.exists() and _ctr("version").returncode == 0
 
-        wait_for("containerd", answers, 30.0)
+        wait_for("containerd", answers, 120.0)
         if pause_image.NAME not in self.images():
             self.load(pause_image.write(self.folder / "pause.tar"))
 

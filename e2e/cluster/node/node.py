@@ -26,7 +26,7 @@ POD_LOGS = Path("/var/log/pods")
 POD_LOG_LINKS = Path("/var/log/containers")
 OWNER = runtime.RUN / "owner"
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
-READY_TIMEOUT_S = 90.0
+READY_TIMEOUT_S = 180.0
 
 
 def check_possible(binaries: Binaries) -> None:

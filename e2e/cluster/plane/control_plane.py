@@ -2,6 +2,7 @@
 
 import shutil
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from e2e.cluster.waiting import wait_for
 
 SERVICE_RANGE = "10.96.0.0/16"
 API_SERVICE = "10.96.0.1"
-READY_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 180.0
 SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
 
@@ -40,8 +41,10 @@ class ControlPlane:
         self._prepare()
         self._start_etcd()
         self.start_apiserver()
-        self._start_controllers()
         access = self.access()
+        # The controllers end where the API server has no rights for them within ten seconds.
+        self._wait(access.ready, "etcd", "kube-apiserver")
+        self._start_controllers()
         self.wait_until_ready(access)
         return access
 
@@ -53,12 +56,20 @@ class ControlPlane:
 
     def wait_until_ready(self, access: Access) -> None:
         def ready() -> bool:
-            for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
-                self.processes.must_live(name)
             # The controller manager makes the default service account, without which no pod can be created.
             return access.ready() and access.has("serviceaccount/default")
 
-        wait_for(f"control plane in {self.folder}", ready, READY_TIMEOUT_S)
+        self._wait(ready, "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+
+    def _wait(self, ready: Callable[[], bool], *names: str) -> None:
+        """Wait for a condition while these processes run. Raises ClusterError where one of them ends."""
+
+        def is_ready() -> bool:
+            for name in names:
+                self.processes.must_live(name)
+            return ready()
+
+        wait_for(f"control plane in {self.folder}", is_ready, READY_TIMEOUT_S)
 
     def client_kubeconfig(self, name: str, user: str, groups: tuple[str, ...] = ()) -> Path:
         """Write NAME.kubeconfig for any user and groups, by client certificate."""
