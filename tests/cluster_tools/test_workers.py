@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
     ("nodeid", "expected"),
     [
         ("e2e/test_rollout.py::test_a", "node"),
+        ("e2e/test_admission.py::test_a", "fleet"),
         ("e2e/test_fleet.py::test_a", "fleet"),
         ("tests/cluster_tools/test_node.py::test_b", "node"),
         ("tests/cluster_tools/test_network.py::test_c", "tests/cluster_tools/test_network.py"),
