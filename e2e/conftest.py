@@ -61,6 +61,7 @@ def namespace(request: pytest.FixtureRequest, cluster: Cluster, installed: None)
 
 
 @pytest.fixture(scope="module")
-def client(namespace: Namespace, images: Images) -> Client:
-    """Return a Pod that sends requests."""
-    return Client(namespace, images.runtime, PULL_POLICY)
+def client(namespace: Namespace, images: Images) -> Iterator[Client]:
+    """Yield a Pod that sends requests."""
+    with Client(namespace, images.runtime, PULL_POLICY) as client:
+        yield client

@@ -1,4 +1,7 @@
-"""More and fewer servers, and a model that goes to another pool."""
+"""More and fewer servers, sequences that stay with one of them, and a model that goes to another pool.
+
+The tests build on one another, in their order.
+"""
 
 import pytest
 
@@ -9,6 +12,8 @@ from e2e.declared.resources import pool, version_model
 pytestmark = pytest.mark.timeout(600)
 
 MODEL = "inferencemodel/answers"
+LENGTH = 12
+"""Requests of a sequence, which by chance would all reach the same one of two servers once in 2,000 times."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -46,6 +51,26 @@ def test_a_pool_keeps_the_servers_that_it_is_ordered_to(namespace: Namespace) ->
     namespace.apply(pool("first", minServers=2))
     namespace.until("two Pods", lambda: len(namespace.server_pods("first")) == 2)
     namespace.ready()
+
+
+def test_a_sequence_stays_with_its_server(namespace: Namespace, client: Client, storage: str) -> None:
+    """A server refuses a request that continues a sequence which did not begin there. Each has a connection of its
+    own.
+    """
+    resource = "inferencemodel/counts"
+    namespace.apply(
+        version_model("counts", "first", storage, minReplicas=2, sequence={"maxIdleMicroseconds": 60_000_000})
+    )
+    namespace.ready(resource)
+    namespace.until("both are endpoints", lambda: len(_addresses(namespace, "counts")) == 2)
+    ends = {"sequence_start": 0, "sequence_end": LENGTH - 1}
+    for number in range(LENGTH):
+        flags = {flag: True for flag, at in ends.items() if at == number}
+        assert client.version(resource, sequence_id=7, **flags) == [1]
+    namespace("delete", resource)
+
+
+def test_a_pool_gives_up_the_servers_that_it_is_not_ordered_to(namespace: Namespace) -> None:
     namespace.apply(pool("first"))
     namespace.until("one Pod", lambda: len(namespace.server_pods("first")) == 1)
     namespace.ready()

@@ -10,15 +10,20 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from tests.peers.otlp import OtlpReceiver, receiving
 
 from e2e.asking.client import Client
 from e2e.asking.namespace import Namespace
+from e2e.cluster import Cluster
+from e2e.cluster.node.network import NODE_ADDRESS
 from e2e.declared.resources import pool, version_model
 from e2e.deployed import release
 
 pytestmark = pytest.mark.timeout(600)
 
 MODEL, OTHER = "inferencemodel/sleeper", "inferencemodel/dozer"
+TRACE, PARENT = f"{1:032x}", f"{2:016x}"
+"""The trace that a client has begun, and its span."""
 ASK_GRPC = """
 import sys
 import numpy as np
@@ -36,10 +41,18 @@ def sleeper(storage: str, **spec: Any) -> dict[str, Any]:
     return version_model("sleeper", "sleepy", storage, minReplicas=0, maxReplicas=2, **spec)
 
 
+@pytest.fixture(scope="module")
+def traces(cluster: Cluster) -> Iterator[OtlpReceiver]:
+    """Yield a receiver of traces that Pods reach."""
+    with receiving(NODE_ADDRESS) as receiver:
+        yield receiver
+
+
 @pytest.fixture(scope="module", autouse=True)
-def declared(namespace: Namespace, client: Client, storage: str) -> None:
+def declared(namespace: Namespace, client: Client, storage: str, traces: OtlpReceiver) -> None:
     idle = {"minReplicas": 0, "maxReplicas": 2, "scaling": {"idleTimeout": "5s"}}
-    namespace.apply(pool("sleepy"), sleeper(storage), pool("dozy"), version_model("dozer", "dozy", storage, **idle))
+    traced = pool("sleepy", tracing={"endpoint": traces.url, "rate": 0})
+    namespace.apply(traced, sleeper(storage), pool("dozy"), version_model("dozer", "dozy", storage, **idle))
     namespace.until("an activator", lambda: bool(addresses(namespace, "sleeper")))
     namespace.until("the other's", lambda: bool(addresses(namespace, "dozer")))
 
@@ -63,11 +76,11 @@ def asking(namespace: Namespace, client: Client) -> Iterator[list[Future[Any]]]:
     """Send one request by each protocol, which wait while the block runs."""
     with ThreadPoolExecutor(2) as workers:
         address = client.url(MODEL).partition("://")[2].partition(":")[0]
-        grpc = ("exec", "client", "--", "python", "-c", ASK_GRPC, f"{address}:8001")
-        requests = [
-            workers.submit(client.version, MODEL),
-            workers.submit(lambda: [int(namespace(*grpc, timeout_s=120))]),
-        ]
+        grpc = ("python", "-c", ASK_GRPC, f"{address}:8001")
+        first = workers.submit(lambda: [int(client.run(*grpc, timeout_s=120))])
+        # Its program takes a while to start, and the other one would have woken the model by then.
+        namespace.until("one that waits", lambda: queued(namespace) == 1)
+        requests = [first, workers.submit(client.version, MODEL, {"traceparent": f"00-{TRACE}-{PARENT}-01"})]
         namespace.until("two that wait", lambda: queued(namespace) == 2)
         yield requests
 
@@ -91,6 +104,17 @@ def test_its_first_requests_wake_it_and_are_answered(namespace: Namespace, clien
     newest = namespace.status(MODEL)["scaling"]["history"][0]
     assert (newest["formerReplicas"], newest["replicas"]) == (0, 1)
     assert "waited for it" in newest["message"]
+
+
+def test_a_request_that_waited_is_in_its_clients_trace(namespace: Namespace, traces: OtlpReceiver) -> None:
+    def parents() -> dict[str, str]:
+        """Return the parent of each span, by their names."""
+        spans = [span for span in traces.spans if span.trace_id.hex() == TRACE]
+        names = {span.span_id: span.name for span in spans} | {bytes.fromhex(PARENT): "client"}
+        return {span.name: names.get(span.parent_span_id, "") for span in spans}
+
+    expected = {"activator": "client", "InferRequest": "activator"}
+    namespace.until("the spans of both", lambda: expected.items() <= parents().items())
 
 
 def test_down_to_zero_and_back_without_a_failed_request(namespace: Namespace, client: Client, storage: str) -> None:

@@ -2,15 +2,19 @@
 
 import json
 import secrets
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
 
+from e2e.asking.loop import REFUSED_S
 from e2e.asking.namespace import Namespace
 from e2e.asking.replies import Replies, Reply
+from e2e.asking.session import Session
 
 LOAD, OPEN_LOAD = (Path(__file__).with_name(name) for name in ("load.py", "openload.py"))
 POD = """
@@ -27,32 +31,13 @@ spec:
     imagePullPolicy: {pull_policy}
     command: [python, -c, "import signal; signal.pause()"]
 """
-# kube-proxy refuses connections to a Service until it has heard of a Pod that is ready. After an outage of the API
-# server the node controller marks every Pod of the node not ready, until the kubelet, which asks again after a minute
-# at most, tells otherwise.
-ASK = """
-import sys, time, urllib.error, urllib.request
-PATIENCE = float(sys.argv[4])
-end = time.monotonic() + 90
-while True:
-    try:
-        headers = {"Authorization": f"Bearer {sys.argv[3]}"} if sys.argv[3] else {}
-        request = urllib.request.Request(sys.argv[1], sys.argv[2].encode() or None, headers)
-        answer = urllib.request.urlopen(request, timeout=PATIENCE)
-    except urllib.error.HTTPError as error:
-        answer = error
-    except urllib.error.URLError as error:
-        if not isinstance(error.reason, ConnectionRefusedError) or time.monotonic() > end:
-            raise
-        time.sleep(0.1)
-        continue
-    break
-print(answer.status)
-print(answer.read().decode())
-"""
 LOAD_S, WORKERS = 90, 4
-ANSWER_S = 60.0
-"""How long a request waits for its answer."""
+ENDS_S = 90.0
+"""How long its last requests may take, which wait for their answers."""
+Headers = Mapping[str, str]
+NO_HEADERS: Headers = MappingProxyType({})
+ANSWER_S = 120.0
+"""How long a request waits for its answer, also from a model that starts first, on cores that others use, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +74,12 @@ class Load:
 
 
 class Client:
-    """The Pod, started and ready."""
+    """The Pod, started and ready: `with Client(namespace, image, pull_policy) as client: …`."""
 
     def __init__(self, namespace: Namespace, image: str, pull_policy: str) -> None:
         self._namespace = namespace
+        self._session: Session | None = None
+        self._lock = threading.Lock()
         namespace.access.apply(POD.format(namespace=namespace.name, image=image, pull_policy=pull_policy))
         namespace("wait", "--for=condition=Ready", "pod/client", "--timeout=60s", timeout_s=70)
 
@@ -107,19 +94,49 @@ class Client:
         address = address or self._namespace.read("service", service)["spec"]["clusterIP"]
         return urlunsplit(parts._replace(netloc=f"{address}:{parts.port}"))
 
-    def get(self, url: str, body: str = "", key: str = "", patience_s: float = ANSWER_S) -> Answer:
+    def get(
+        self, url: str, body: str = "", key: str = "", patience_s: float = ANSWER_S, headers: Headers = NO_HEADERS
+    ) -> Answer:
         """Return the answer to one request; with a body it is a POST, with a key it is authorized by it. Waits for a
         Service's first Pod.
         """
-        words = (ASK, url, body, key, str(patience_s))
-        printed = self._namespace("exec", "client", "--", "python", "-c", *words, timeout_s=2 * patience_s)
-        status, _, text = printed.partition("\n")
-        return Answer(int(status), text)
+        sent = {**headers, **({"Authorization": f"Bearer {key}"} if key else {})}
+        answer = self._in_pod().request(
+            2 * patience_s + REFUSED_S, url=url, body=body, headers=sent, patience_s=patience_s
+        )
+        return Answer(answer["status"], answer["text"])
 
-    def version(self, resource: str) -> list[int]:
+    def run(self, *command: str, stdin: str = "", timeout_s: float = 60.0) -> str:
+        """Return the output of a command in the Pod. Raises AssertionError where it fails."""
+        answer = self._in_pod().request(timeout_s, command=command, stdin=stdin)
+        assert answer["code"] == 0, f"{command} ended with {answer['code']}: {answer['text']}"
+        return str(answer["text"])
+
+    def _in_pod(self) -> Session:
+        """Return a session that takes requests."""
+        with self._lock:
+            if self._session is None or not self._session.alive:
+                self.close()
+                self._session = Session(self._namespace, "client")
+            return self._session
+
+    def close(self) -> None:
+        """End what runs of it on this machine."""
+        if self._session is not None:
+            self._session.close()
+        self._session = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def version(self, resource: str, headers: Headers = NO_HEADERS, **parameters: int | bool) -> list[int]:
         """Return the current outputs of a model of `e2e/models/version`, or of an ensemble of them."""
         inputs = [{"name": "X", "datatype": "INT32", "shape": [1], "data": [0]}]
-        answer = self.get(f"{self.url(resource)}/infer", json.dumps({"inputs": inputs}))
+        body = {"inputs": inputs, "parameters": parameters}
+        answer = self.get(f"{self.url(resource)}/infer", json.dumps(body), headers=headers)
         assert answer.status == 200, answer
         return [output["data"][0] for output in answer.json()["outputs"]]
 
@@ -165,21 +182,19 @@ class Client:
     def _running(self, program: Path, *words: str, key: str = "") -> Iterator[dict[str, Any]]:
         """Run a program in the Pod while the block runs; afterwards its result is in what is yielded."""
         folder = f"/tmp/load-{secrets.token_hex(4)}"
-        self._run("sh", "-c", f"mkdir {folder} && cat > {folder}/program.py", stdin=program.read_text())
-        command = f'setsid python {folder}/program.py "$@" {folder} > {folder}/log 2>&1 < /dev/null &'
-        self._run("env", f"OPENAI_API_KEY={key}", "sh", "-c", command, "sh", *words)
+        command = f'mkdir {folder}; cat > {folder}/program.py; setsid python {folder}/program.py "$@" {folder}'
+        detached = f"{command} > {folder}/log 2>&1 < /dev/null &"
+        self.run("env", f"OPENAI_API_KEY={key}", "sh", "-c", detached, "sh", *words, stdin=program.read_text())
         self._wait_for(f"{folder}/began", 30)
         result: dict[str, Any] = {}
         try:
             yield result
         finally:
-            self._run("touch", f"{folder}/stop")
-            self._wait_for(f"{folder}/result.json", 60)
-        result |= json.loads(self._run("cat", f"{folder}/result.json"))
+            self.run("touch", f"{folder}/stop")
+            self._wait_for(f"{folder}/result.json", ENDS_S)
+        result |= json.loads(self.run("cat", f"{folder}/result.json"))
 
     def _wait_for(self, path: str, timeout_s: float) -> None:
         """Wait for a file in the Pod, by one command that waits there."""
-        self._run("timeout", str(timeout_s), "sh", "-c", 'until [ -e "$1" ]; do sleep 0.1; done', "sh", path)
-
-    def _run(self, *words: str, stdin: str | None = None) -> str:
-        return self._namespace("exec", *(("-i",) if stdin else ()), "client", "--", *words, stdin=stdin)
+        words = ("timeout", str(timeout_s), "sh", "-c", 'until [ -e "$1" ]; do sleep 0.1; done', "sh", path)
+        self.run(*words, timeout_s=2 * timeout_s)

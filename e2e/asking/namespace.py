@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -29,6 +30,10 @@ class Namespace:
 
     def __call__(self, *words: str, stdin: str | None = None, timeout_s: float = 60.0) -> str:
         return self.access.kubectl("-n", self.name, *words, stdin=stdin, timeout_s=timeout_s)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start a kubectl there that its caller writes to and reads from, and ends."""
+        return self.access.start_kubectl("-n", self.name, *words)
 
     def create(self) -> None:
         """Make it, and wait until Pods may be created in it. Controllers look for an API server that was away only once

@@ -1,16 +1,14 @@
 """Releases of a model or an ensemble under a constant rate of requests: declared, watched, and counted."""
 
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from e2e.asking.client import Client
+from e2e.asking.metrics import sample
 from e2e.asking.namespace import LOOK_S, Namespace
 from e2e.asking.replies import Replies, Reply
 from e2e.asking.watcher import Seen, watching
@@ -127,7 +125,8 @@ class Releases:
 
         def applied() -> bool:
             pods = self.namespace.server_pods(pool)
-            return {_weight(pod["status"]["podIP"], name, version) for pod in pods} == {share}
+            labels = {"model": name, "version": str(version)}
+            return {sample(pod["status"]["podIP"], "argosy_version_weight", **labels) for pod in pods} == {share}
 
         self.namespace.until(f"{share:.0%} for version {version}", applied, RELEASE_S)
         return time.time()
@@ -155,11 +154,3 @@ def unix(text: str) -> float:
 def last_sent(replies: list[Reply]) -> float:
     """Return when the last of these requests was sent."""
     return max(reply.sent for reply in replies)
-
-
-def _weight(address: str, model: str, version: int) -> float:
-    with urllib.request.urlopen(f"http://{address}:8002/metrics", timeout=10) as answer:
-        families = text_string_to_metric_families(answer.read().decode())
-    labels = {"model": model, "version": str(version)}
-    samples = [sample for family in families for sample in family.samples if sample.name == "argosy_version_weight"]
-    return next((sample.value for sample in samples if labels.items() <= sample.labels.items()), 0.0)

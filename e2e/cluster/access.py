@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,14 +31,21 @@ class Access:
         self, *args: str, stdin: str | None = None, timeout_s: float = 60.0
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl without the check, for commands that are meant to fail."""
-        # Its discovery cache is per address, and a port may have been another cluster's.
-        cache = self.kubeconfig.parent / "kubectl-cache"
-        command = [str(self._kubectl), f"--kubeconfig={self.kubeconfig}", f"--cache-dir={cache}", *args]
-        env = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"}
+        command, env = self._command(args), _environment()
         try:
             return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout_s, env=env)
         except subprocess.TimeoutExpired as error:
             raise ClusterError(f"kubectl {' '.join(args)}: no end within {timeout_s:.0f} s") from error
+
+    def start_kubectl(self, *args: str) -> subprocess.Popen[str]:
+        """Start a kubectl that its caller writes to and reads from, and ends."""
+        pipe = subprocess.PIPE
+        return subprocess.Popen(self._command(args), stdin=pipe, stdout=pipe, text=True, env=_environment())
+
+    def _command(self, args: Sequence[str]) -> list[str]:
+        # Its discovery cache is per address, and a port may have been another cluster's.
+        cache = self.kubeconfig.parent / "kubectl-cache"
+        return [str(self._kubectl), f"--kubeconfig={self.kubeconfig}", f"--cache-dir={cache}", *args]
 
     @property
     def reader(self) -> "Reader":
@@ -75,3 +83,8 @@ class Access:
             return self.reader.text("/readyz", timeout_s=10) == "ok"
         except ClusterError:  # no answer in time, as from an API server that starts on a busy machine
             return False
+
+
+def _environment() -> dict[str, str]:
+    """Return kubectl's environment, which names no other cluster."""
+    return {key: value for key, value in os.environ.items() if key != "KUBECONFIG"}

@@ -24,7 +24,7 @@ PATIENCE_S = 20.0
 class OtlpReceiver:
     """What has come. `url` is what an exporter sends to."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str) -> None:
         self.requests: list[ExportTraceServiceRequest] = []
         self._came = threading.Condition()
         receiver = self
@@ -46,8 +46,8 @@ class OtlpReceiver:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1/traces"
+        self._server = ThreadingHTTPServer((address, 0), Handler)
+        self.url = f"http://{address}:{self._server.server_port}/v1/traces"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def _take(self, request: ExportTraceServiceRequest) -> None:
@@ -105,9 +105,9 @@ def refusing() -> Iterator[str]:
 
 
 @contextmanager
-def receiving() -> Iterator[OtlpReceiver]:
-    """Run a receiver."""
-    receiver = OtlpReceiver()
+def receiving(address: str = "127.0.0.1") -> Iterator[OtlpReceiver]:
+    """Run a receiver on an address of this machine."""
+    receiver = OtlpReceiver(address)
     try:
         yield receiver
     finally:
