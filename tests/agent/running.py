@@ -91,7 +91,7 @@ class Pod:
     def end_agent(self) -> int:
         """Send SIGTERM and return the agent's exit code."""
         self.agent.send_signal(signal.SIGTERM)
-        return self.agent.wait(20)
+        return self.agent.wait(60)
 
     def worker(self) -> psutil.Process:
         """Return the agent's child, which does the work."""

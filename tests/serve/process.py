@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import psutil
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 _STARTED = re.compile(r"Started (HTTPService|GRPCInferenceService|Metrics Service) at 127\.0\.0\.1:(\d+)")
 LOOPBACK = ("--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--metrics-address=127.0.0.1")
 _WORKER = "argosy_runtime.execution.process.worker"

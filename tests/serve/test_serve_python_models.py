@@ -3,6 +3,7 @@
 import json
 import queue
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,9 +75,10 @@ MODELS = {
         CONFIG,
         """
     def execute(self, requests):
-        for _ in range(4000):
+        open(os.environ["TEST_CANCELLED"], "a").write("begun, ")
+        for _ in range(20000):
             if requests[0].is_cancelled():
-                open(os.environ["TEST_CANCELLED"], "a").write("x")
+                open(os.environ["TEST_CANCELLED"], "a").write("cancelled; ")
                 break
             time.sleep(0.005)
         return [answer(0) for _ in requests]
@@ -169,20 +171,21 @@ def test_a_stream_through_two_models_reaches_the_client_in_order(server: Serving
 
 
 def test_a_plain_model_sees_while_it_runs_that_its_client_has_gone(server: Serving, folder: Path) -> None:
-    cancelled = folder / "cancelled"
+    written = folder / "cancelled"
+    written.touch()
     body = json.dumps({"inputs": [{"name": "X", "datatype": "INT32", "shape": [1], "data": [1]}]}).encode()
     head = f"POST /v2/models/patient/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     with socket.create_connection(("127.0.0.1", server.ports["HTTP"])) as connection:
         connection.sendall(head + body)
-        connection.settimeout(0.3)
-        with pytest.raises(TimeoutError):
-            connection.recv(1)
-    wait(lambda: cancelled.exists() and cancelled.read_text() == "x", 0.02)
+        wait(lambda: written.read_text() == "begun, ", 0.02)
+        # Else the end of its side might be all that is said.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    wait(lambda: written.read_text() == "begun, cancelled; ", 0.02)
     with client.InferenceServerClient(f"127.0.0.1:{server.ports['GRPCInference']}") as triton:
         call = triton.async_infer("patient", inputs(1), callback=lambda result, error: None)
-        threading.Event().wait(0.3)
+        wait(lambda: written.read_text() == "begun, cancelled; begun, ", 0.02)
         call.cancel()
-        wait(lambda: cancelled.read_text() == "xx", 0.02)
+        wait(lambda: written.read_text() == 2 * "begun, cancelled; ", 0.02)
 
 
 def test_coroutines_of_a_plain_model_overlap(server: Serving) -> None:

@@ -72,7 +72,7 @@ def test_racers_agree_on_one(store: EngineStore, tmp_path: Path, monkeypatch: py
 
     def created(self: object, name: str, body: bytes) -> bool:
         if name.endswith("manifest.json"):
-            together.wait(20)
+            together.wait(60)
         return create(self, name, body)  # type: ignore[arg-type]
 
     monkeypatch.setattr(sink, "create", created)

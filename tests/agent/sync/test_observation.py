@@ -176,7 +176,7 @@ async def test_what_is_forgotten_while_the_server_is_slow_to_answer_is_requested
     server.fake.is_ready = is_ready  # type: ignore[method-assign]
     server.now = 0.0
     look = asyncio.create_task(server.observation.look())
-    await asyncio.wait_for(requested.wait(), 10)
+    await asyncio.wait_for(requested.wait(), 60)
     server.ledger.lost()
     for name in loaded_since:
         server.ledger.noted(name, (1,))

@@ -89,7 +89,7 @@ def test_a_signal_ends_the_child_in_order_and_then_the_parent(
     parent = start(parents, tmp_path, SLEEPER)
     child = int(parent.run(1))
     parent.process.send_signal(number)
-    assert parent.process.wait(20) == 0
+    assert parent.process.wait(60) == 0
     assert (tmp_path / "runs.ended").exists()
     assert not psutil.pid_exists(child)
 
@@ -100,7 +100,7 @@ def test_a_second_signal_kills_a_child_that_does_not_listen(parents: list[Parent
     parent.process.terminate()
     wait_for(lambda: "SIGTERM: the agent is asked to end" in parent.log, lambda: parent.log)
     parent.process.terminate()
-    assert parent.process.wait(20) == 0
+    assert parent.process.wait(60) == 0
     assert not psutil.pid_exists(child)
 
 
@@ -119,7 +119,7 @@ def test_a_child_that_crashes_on_and_on_never_ends_the_parent(parents: list[Pare
     assert parent.process.poll() is None
     assert "the agent exited with code 7" in parent.log
     parent.process.terminate()
-    assert parent.process.wait(20) == 0
+    assert parent.process.wait(60) == 0
 
 
 def test_pauses_grow_and_a_long_run_forgives() -> None:

@@ -25,7 +25,7 @@ def test_the_newest_is_written_and_the_last_one_in_any_case() -> None:
 
     reports = Reporter(write, every_s=60.0)
     reports.offer(at(1))
-    assert first.wait(5)
+    assert first.wait(60)
     for percent in range(2, 50):
         reports.offer(at(percent))
 

@@ -41,7 +41,7 @@ UNARY = [method.name for method in SERVICE.methods if method.name != "ModelStrea
 
 @pytest.mark.parametrize("path", BODIES)
 def test_bodies(running: Running, path: str) -> None:
-    with httpx.Client(base_url=f"http://127.0.0.1:{running.http}", timeout=10) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{running.http}", timeout=60) as client:
 
         @examples(60, **ONCE)
         @given(texts(mutated(st.just(BODIES[path]))), st.sampled_from(["", "0", "5", "-1", "9" * 30, "x", "1.5", "+3"]))
@@ -73,7 +73,7 @@ def test_messages(running: Running, method: str) -> None:
         @given(st.binary(max_size=40))
         def ask(message: bytes) -> None:
             try:
-                call(message, timeout=10)
+                call(message, timeout=60)
             except grpc.RpcError as error:
                 assert error.code() not in (grpc.StatusCode.UNKNOWN, grpc.StatusCode.DEADLINE_EXCEEDED), error
                 assert "unexpected" not in (error.details() or "")

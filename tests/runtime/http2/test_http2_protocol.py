@@ -100,14 +100,14 @@ async def test_a_lost_client_is_reported_once() -> None:
             client.h2.send_headers(1, head("/echo"))
             client.writer.write(client.h2.data_to_send())
             await until(lambda: bool(server.application.opened))
-        await asyncio.wait_for(server.gone.wait(), 10)
+        await asyncio.wait_for(server.gone.wait(), 60)
         assert server.application.opened[0].resets == 1
 
 
 async def test_a_client_that_does_not_begin_is_closed() -> None:
     async with serving(KeepAliveRules(handshake=0.01)) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        data = await asyncio.wait_for(reader.read(), 10)
+        data = await asyncio.wait_for(reader.read(), 60)
         assert frames.frame(frames.GOAWAY, 0, 0, b"")[3:4] in data
         writer.close()
 
@@ -117,7 +117,7 @@ async def test_a_silent_client_is_pinged_and_closed() -> None:
     async with serving(rules) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(frames.PREFACE + frames.settings([]))
-        data = await asyncio.wait_for(reader.read(), 10)
+        data = await asyncio.wait_for(reader.read(), 60)
         assert frames.ping(bytes(8)) in data
         writer.close()
 
@@ -125,7 +125,7 @@ async def test_a_silent_client_is_pinged_and_closed() -> None:
 async def test_an_idle_client_is_sent_away() -> None:
     async with serving(KeepAliveRules(idle=0.5)) as server, connected(server) as client:
         client.writer.write(client.h2.data_to_send())
-        data = await asyncio.wait_for(client.reader.read(), 10)
+        data = await asyncio.wait_for(client.reader.read(), 60)
         assert data.endswith(frames.goaway(0, ErrorCode.NO_ERROR))
 
 
@@ -148,7 +148,7 @@ async def test_a_client_that_never_reads_is_cut_off() -> None:
         await loop.sock_sendall(deaf, frames.frame(frames.DATA, frames.END_STREAM, 1, b""))
         await until(lambda: server.protocols[0].connection.output.paused)
         server.protocols[0].connection.fail(ErrorCode.ENHANCE_YOUR_CALM, "enough")
-        await asyncio.wait_for(server.gone.wait(), 10)
+        await asyncio.wait_for(server.gone.wait(), 60)
         deaf.close()
 
 
@@ -187,7 +187,7 @@ async def test_over_tls_a_client_must_have_agreed_on_http2(certificate: tuple[Pa
     ours, theirs = _contexts(certificate, ["http/1.1"])
     async with serving(context=ours) as server:
         await _ends(lambda: _ask_over(server, theirs))
-        await asyncio.wait_for(server.gone.wait(), 10)
+        await asyncio.wait_for(server.gone.wait(), 60)
         assert not server.application.opened
 
 
@@ -259,7 +259,7 @@ async def test_a_stalled_socket_is_cut_off() -> None:
     protocol = Http2Protocol(EchoApplication(), loop, lambda _: None, Limits(), rules)
     protocol.connection_made(transport)
     protocol.pause_writing()
-    await asyncio.wait_for(transport.cut.wait(), 10)
+    await asyncio.wait_for(transport.cut.wait(), 60)
     protocol.connection_lost(None)
 
 

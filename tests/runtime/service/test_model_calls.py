@@ -225,5 +225,5 @@ async def test_models_that_load_others_do_not_wait_for_one_another(repository, s
         repository.add(name, initialize=f"pb_utils.load_model('under {name}')", config=FLOATS)
         repository.add(f"under {name}", config=FLOATS)
     plane = await serve(parallel_loads=1)
-    await asyncio.wait_for(asyncio.gather(plane.load("one", None, {}), plane.load("two", None, {})), 20)
+    await asyncio.wait_for(asyncio.gather(plane.load("one", None, {}), plane.load("two", None, {})), 60)
     assert [await value(plane, name, 2.0) for name in ("one", "two", "under one", "under two")] == [2.0] * 4

@@ -28,10 +28,10 @@ async def test_sequences_on_two_instances_take_turns_with_one_resource(repositor
     for sequence in (1, 2):
         assert await infer(plane, ask("m", 1, sequence_id=sequence, sequence_start=True))
     for _ in range(3):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert await infer(plane, ask("m", 1, sequence_id=2))
     both = [infer(plane, ask("m", 1, sequence_id=sequence, sequence_end=True)) for sequence in (1, 2)]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert len(await asyncio.gather(*both)) == 2
 
 
@@ -59,7 +59,7 @@ async def test_an_instance_that_is_restarted_goes_on_in_turn(repository, serve):
         await plane.load(name, None, {})
     with pytest.raises(ServingError):
         await value(plane, "m", 7)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await value(plane, "n", 2) == 2
         assert await value(plane, "m", 3) == 3
 

@@ -72,7 +72,7 @@ def test_a_request_that_fails_while_the_engine_takes_it_is_aborted() -> None:
         requests.fail_all(unavailable("the model was unloaded"))
         assert (ended, engine.aborted) == (["ended"], [])
         engine.may_add.set()
-        await asyncio.wait_for(requests.wait_idle(), 5)
+        await asyncio.wait_for(requests.wait_idle(), 60)
         assert engine.aborted == ["7"]
         assert stream.error is not None
 
@@ -89,7 +89,7 @@ def test_a_request_that_fails_is_aborted() -> None:
         for _ in range(3):
             await asyncio.sleep(0)  # the engine takes it
         requests.fail_all(unavailable("the model was unloaded"))
-        await asyncio.wait_for(requests.wait_idle(), 5)
+        await asyncio.wait_for(requests.wait_idle(), 60)
         assert (ended, engine.aborted) == (["ended"], ["7"])
 
     asyncio.run(run())
@@ -106,7 +106,7 @@ def test_a_request_that_begins_reads_no_outputs_of_others() -> None:
             await asyncio.sleep(0)  # the engine takes them
         assert [collector.looks for collector in engine.collectors] == [1] * 5
         requests.fail_all(unavailable("the model was unloaded"))
-        await asyncio.wait_for(requests.wait_idle(), 5)
+        await asyncio.wait_for(requests.wait_idle(), 60)
 
     asyncio.run(run())
 
@@ -130,7 +130,7 @@ def test_a_sweep_that_fails_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> 
         engine.may_add.set()
         requests = OpenRequests(engine, FakeHost(), lambda error: internal(str(error)))
         requests.begin(stream, engine.add(), lambda: None)
-        await asyncio.wait_for(requests.wait_idle(), 5)
+        await asyncio.wait_for(requests.wait_idle(), 60)
         assert stream.error is not None
         assert stream.error.kind is ErrorKind.CANCELLED
         return failures
@@ -153,7 +153,7 @@ def test_a_request_whose_error_cannot_be_sent_is_over(monkeypatch: pytest.Monkey
             await asyncio.sleep(0)  # the engine takes it
         with pytest.raises(OSError, match="the connection is closed"):
             requests.fail_all(unavailable("the model was unloaded"))
-        await asyncio.wait_for(requests.wait_idle(), 5)
+        await asyncio.wait_for(requests.wait_idle(), 60)
         assert (ended, engine.aborted) == (["ended"], ["7"])
 
     asyncio.run(run())

@@ -92,7 +92,7 @@ def test_forwarded_headers_are_parameters_of_their_own_request_alone(
         answers: queue.Queue[object] = queue.Queue()
         client.start_stream(lambda result, error: answers.put(error or result), headers=headers)
         client.async_stream_infer("any", [sent], parameters={"mine": 1, "streams": streams})
-        assert isinstance(answers.get(timeout=10), triton.InferResult)
+        assert isinstance(answers.get(timeout=60), triton.InferResult)
         client.stop_stream()
 
     forwarded = [{"fwd-me": "secret"}, {"fwd-me": "secret"}, {}, {"fwd-other": "2"}, {}, {}]
@@ -253,16 +253,16 @@ def test_stream_closes_with_a_status_on_request(stub: Any) -> None:
 
 def test_cancelling_a_stream_cancels_its_requests(stub: Any, running: Running) -> None:
     stream = stub.ModelStreamInfer(iter([message("slow", "FP32", F)]))
-    assert running.plane.started.wait(5)
+    assert running.plane.started.wait(60)
     stream.cancel()
-    assert running.plane.cancelled.wait(5)
+    assert running.plane.cancelled.wait(60)
 
 
 def test_cancelling_infer_cancels_the_request(stub: Any, running: Running) -> None:
     call = stub.ModelInfer.future(message("slow", "FP32", F))
-    assert running.plane.started.wait(5)
+    assert running.plane.started.wait(60)
     call.cancel()
-    assert running.plane.cancelled.wait(5)
+    assert running.plane.cancelled.wait(60)
 
 
 def test_tritonclient_stream(client: triton.InferenceServerClient) -> None:
@@ -271,7 +271,7 @@ def test_tritonclient_stream(client: triton.InferenceServerClient) -> None:
     sent = triton.InferInput("IN", [1], "INT32")
     sent.set_data_from_numpy(np.array([3], np.int32))
     client.async_stream_infer("repeat", [sent], enable_empty_final_response=True)
-    results = [answers.get(timeout=5)[0] for _ in range(4)]
+    results = [answers.get(timeout=60)[0] for _ in range(4)]
     assert [int(result.as_numpy("OUT")[0]) for result in results[:3]] == [0, 1, 2]
     client.stop_stream()
 

@@ -9,6 +9,6 @@ GOOD = json.dumps(ECHO).encode()
 
 def round_trip(port: int, sent: bytes) -> bytes:
     """Send this and return everything that comes back until the server closes."""
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(sent)
         return b"".join(iter(lambda: connection.recv(1 << 16), b""))

@@ -100,7 +100,7 @@ REFUSED = b'{"error":"sending FP16 data via JSON is not supported. Please use th
 async def ask(port: int, sent: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(sent)
-    back = await asyncio.wait_for(reader.read(), 10)
+    back = await asyncio.wait_for(reader.read(), 60)
     writer.close()
     return back
 
@@ -145,10 +145,10 @@ async def test_a_model_waits_for_a_client_that_does_not_read(impatient: tuple[St
         await loop.sock_connect(client, ("127.0.0.1", listener.port))
         await loop.sock_sendall(client, ASK % (b"generate_stream", BODY))
         flow = await plane.flow
-        await asyncio.wait_for(flow.paused.wait(), 10)
+        await asyncio.wait_for(flow.paused.wait(), 60)
         # It is not told to go on before the client reads; one who never does is cut off in the end.
         assert flow.delivered < count
-        await asyncio.wait_for(flow.cancelled.wait(), 10)
+        await asyncio.wait_for(flow.cancelled.wait(), 60)
     assert flow.delivered < count
 
 
@@ -158,7 +158,7 @@ async def test_a_slow_stream_arrives_complete(served: tuple[StreamPlane, HttpLis
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, limit=1 << 12)
     writer.write(ASK % (b"generate_stream", BODY))
     flow = await plane.flow
-    await asyncio.wait_for(flow.paused.wait(), 10)
+    await asyncio.wait_for(flow.paused.wait(), 60)
     back = b"".join([piece async for piece in _pieces(reader)])
     assert back.count(b"data: ") == 1000
     assert back.endswith(b"0\r\n\r\n")
@@ -166,7 +166,7 @@ async def test_a_slow_stream_arrives_complete(served: tuple[StreamPlane, HttpLis
 
 
 async def _pieces(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    while piece := await asyncio.wait_for(reader.read(1 << 20), 10):
+    while piece := await asyncio.wait_for(reader.read(1 << 20), 60):
         yield piece
 
 
