@@ -5,6 +5,7 @@ import argparse
 from docs.reference.resources import NOTE
 
 from argosy_runtime.flags import WITHOUT_EFFECT, argument_parser
+from argosy_runtime.flags.features import FEATURES
 
 _INTRODUCTION = """
 `argosy serve` takes tritonserver's flags by the same names, as `--name=value` or `--name value`, and some of its own
@@ -17,9 +18,15 @@ A flag that is in neither list below ends the command line with an error.
 _WITHOUT_EFFECT = """
 ## Without effect
 
-These flags of tritonserver are accepted and change nothing; the log names each that was given. Values that ask for what
-is missing end the command line.
+These flags of tritonserver are accepted and change nothing; the log names each that was given. A value of a wrong kind
+ends the command line.
 
+"""
+_WITHOUT_FEATURE = """
+The flags of a feature that is off change nothing either, and the log names those that were given.
+
+| feature | flags |
+|---|---|
 """
 
 
@@ -29,7 +36,18 @@ def flags_page() -> str:
     ignored = "".join(f"- `--{name}`\n" for name in sorted(WITHOUT_EFFECT))
     rows = "".join(map(_row, actions))
     note = NOTE.format(source="runtime/argosy_runtime/flags/parser.py")
-    return f"# Flags of `argosy serve`\n\n{note}{_INTRODUCTION}{rows}{_WITHOUT_EFFECT}{ignored}"
+    without_effect = f"{_WITHOUT_EFFECT}{ignored}{_WITHOUT_FEATURE}{_features()}"
+    return f"# Flags of `argosy serve`\n\n{note}{_INTRODUCTION}{rows}{without_effect}"
+
+
+def _features() -> str:
+    return "".join(
+        f"| {_code(feature.needs)} | {', '.join(f'`--{flag}`' for flag in feature.flags)} |\n" for feature in FEATURES
+    )
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text.startswith("-") else text
 
 
 def _row(action: argparse.Action) -> str:

@@ -117,12 +117,3 @@ def test_a_wrong_flag_ends_the_start_in_tritons_words(words, message, capsys):
 def test_a_large_range_of_cores_is_not_written_out():
     cores = parse([*BASE, "--host-policy=cpu,cpu-cores=0-99999999999999"]).repository.host_policies["cpu"].cpu_cores
     assert len(cores) < 10_000
-
-
-def test_flags_that_change_nothing_are_named() -> None:
-    def unused(*words: str) -> tuple[str, ...]:
-        return parse([*BASE, *words]).without_effect
-
-    assert unused() == ()
-    assert unused("--cache-directory=/x", "--rate-limit-resource=R:3") == ("--rate-limit-resource", "--cache-directory")
-    assert unused("--rate-limit-resource=R:3", "--rate-limit=execution_count") == ()

@@ -22,11 +22,11 @@ from argosy_runtime.telemetry.log_settings import LogSettings
 from argosy_runtime.telemetry.tracing.options import TraceOptions
 
 from .clouds import sagemaker_options, vertex_ai_options
+from .features import without_feature
 from .ignored_values import wrong_value
 from .openai import openai_options
 from .parser import argument_parser
 from .scheduling import cache_bytes, host_policies, rate_limits
-from .scheduling import without_effect as without_effect_on_scheduling
 from .tls import tls_files
 from .tracing import trace_options
 from .values import in_two_groups, repository
@@ -128,7 +128,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         grpc_header_forward_pattern=values.grpc_header_forward_pattern,
         without_effect=(
             *without_effect,
-            *without_effect_on_scheduling(values),
+            *without_feature(parser, values),
             *without_effect_on_backends(values.backend_config),
             *not_tracing,
         ),

@@ -133,12 +133,6 @@ def rate_limit_resource(text: str) -> ResourceLimit:
     return ResourceLimit(name, amount, device[0] if device else None)
 
 
-def without_effect(values: argparse.Namespace) -> list[str]:
-    """Return those of the flags that are given and change nothing."""
-    resources = ["--rate-limit-resource"] if values.rate_limit_resource and rate_limits(values) is None else []
-    return [*resources, *(["--cache-directory"] if values.cache_directory is not None else [])]
-
-
 def rate_limits(values: argparse.Namespace) -> tuple[ResourceLimit, ...] | None:
     """Return the resources of the flags; None where the rate limiter is off."""
     return tuple(values.rate_limit_resource) if values.rate_limit == "execution_count" else None

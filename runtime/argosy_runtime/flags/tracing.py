@@ -65,6 +65,12 @@ def trace_options(parser: argparse.ArgumentParser, values: argparse.Namespace) -
     return options, tuple([_flag(config) for config in configs if not _acts(config, mode)])
 
 
+def writes_files(values: argparse.Namespace) -> bool:
+    """Return whether traces are written to files, which is so unless `--trace-config` names another mode."""
+    modes = [config.value for config in values.trace_config if config.mode is None and config.setting == "mode"]
+    return not modes or modes[-1].lower() == TraceMode.TRITON
+
+
 class _Reader:
     """The values of one group of settings."""
 
