@@ -13,6 +13,7 @@ from argosy.api.model.modelfields import InferenceModelFields
 from argosy.api.model.rollout.rollout import Strategy, tolerances_rule
 from argosy.api.model.rules.batching import BATCH_RULES
 from argosy.api.model.rules.gpus import GPU_RULES
+from argosy.api.model.rules.trees import TREE_RULES
 from argosy.api.model.rules.variants import VARIANT_RULES
 from argosy.api.model.rules.versions import VERSION_RULES
 from argosy.api.model.scaling.scale import replicas_in_order
@@ -98,6 +99,7 @@ class InferenceModelSpec(InferenceModelFields):
         *VERSION_RULES,
         *BATCH_RULES,
         *GPU_RULES,
+        *TREE_RULES,
         replicas_in_order("min_replicas", "max_replicas"),
         Rule(("scaling", "max_replicas"), scheduled_bounds),
         unique_names("inputs", "inputs"),

@@ -22,6 +22,17 @@ TREE_FILES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The file of a `fil` model by its parameter `model_type`, where the configuration names none."""
 
+TREE_SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "xgboost": (".model", ".bin"),
+        "xgboost_json": (".json",),
+        "xgboost_ubj": (".ubj",),
+        "lightgbm": (".txt", ".model"),
+        "treelite_checkpoint": (".tl",),
+    }
+)
+"""How the names of such files end."""
+
 
 def is_inside(relative: str) -> bool:
     """Return whether a path that a configuration names stays in its folder.
@@ -59,7 +70,7 @@ def first_gpu(config: ModelConfig, gpus: Mapping[int, str]) -> int | None:
     return None if config.instance_group or not gpus else min(gpus)
 
 
-__all__ = ["BY_COMPUTE_CAPABILITY", "TREE_FILES", "first_gpu", "for_device", "is_inside"]
+__all__ = ["BY_COMPUTE_CAPABILITY", "TREE_FILES", "TREE_SUFFIXES", "first_gpu", "for_device", "is_inside"]
 
 ENSEMBLE = "ensemble"
 

@@ -90,3 +90,8 @@ def test_a_short_list_of_wrong_entries_is_short_by_what_was_written() -> None:
         ("both[0]", "expected a whole number; found 'x'"),
         ("both", "must have 2 or more entries; found 1"),
     ]
+
+
+def test_a_folder_of_trees_may_have_a_configuration_of_its_own(body: Callable[..., Body]) -> None:
+    trees = {"modelFormat.name": "lightgbm", "engine": ..., "storageUri": "s3://models/ranker"}
+    assert parse_body(body("InferenceModel", {**trees, "config": ..., "inputs": ..., "outputs": ...}))[1] == []

@@ -1,6 +1,7 @@
 """URIs of models' files, and credentials for them."""
 
 import re
+from pathlib import PurePosixPath
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
@@ -40,6 +41,11 @@ def file_path(uri: str) -> str:
     """Return the path of a `file:` URI; an empty text for any other URI."""
     parts = urlsplit(uri)
     return unquote(parts.path) if parts.scheme == "file" else ""
+
+
+def suffix_of(uri: str) -> str:
+    """Return how the last name of a URI's path ends, with the dot; empty for a folder."""
+    return PurePosixPath(unquote(urlsplit(uri).path)).suffix
 
 
 def _is_claim(name: str) -> bool:

@@ -6,15 +6,14 @@ The engines of a server are those for the GPUs, or the CPU, of its node.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import PurePosixPath
-from urllib.parse import unquote, urlsplit
 
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.modelformat import TREES
+from argosy.api.values.storage import suffix_of
 from argosy.planning.demand.footprint import footprint_of
 from argosy.planning.facts import Node, Waiting
 from argosy_agent.contract import VersionSource
-from argosy_runtime.modelconfig.modelfiles import TREE_FILES
+from argosy_runtime.modelconfig.modelfiles import TREE_FILES, TREE_SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +53,7 @@ MODEL_FILES = {
     "python": (".py",),
     "pytorch": (".pt", ".pt2"),
     "tensorrt": (".plan",),
-    "xgboost": (".model", ".bin"),
-    "xgboost_json": (".json",),
-    "xgboost_ubj": (".ubj",),
-    "lightgbm": (".txt", ".model"),
-    "treelite_checkpoint": (".tl",),
+    **TREE_SUFFIXES,
 }
 """The suffixes of the one file that a version may consist of, by backend, and of trees by format.
 
@@ -103,7 +98,7 @@ def file_name(uri: str, kind: str, name: str) -> str:
 
     `kind`: the backend, or the format of trees.
     """
-    suffix = PurePosixPath(unquote(urlsplit(uri).path)).suffix
+    suffix = suffix_of(uri)
     if suffix not in MODEL_FILES.get(kind, ()):
         return ""
     return name or TREE_FILES.get(kind, f"model{suffix}")

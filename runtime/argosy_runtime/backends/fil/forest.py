@@ -12,7 +12,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.errors import internal, unavailable, unsupported
 from argosy_runtime.modelconfig.modelfiles import TREE_FILES
 
-from . import structure
+from . import contents, structure
 from .settings import Settings
 
 _PREFIX: Final = re.compile(r"^\[[\d:]+\] \S+: (Check failed: )?")
@@ -49,22 +49,39 @@ def open_forest(settings: Settings, version_dir: Path, config: ModelConfig) -> F
     """
     path = _model_file(settings, version_dir, config)
     try:
+        contents.check_classes(path, contents.named_classes(path, settings.model_type))
         model = _READERS[settings.model_type](path, settings.allow_unknown_field)
+        contents.check_classes(path, _number(model, "num_class"))
         structure.check(model)
     except Exception as error:
         raise internal(
             f"failed to load '{path}' for model '{config.name}' as {settings.model_type} (parameter 'model_type'): "
-            f"{explained(error)}"
+            f"{explained(error)}{_other_type(path, settings.model_type)}"
         ) from error
-    header = model.get_header_accessor()
-    if int(header.get_field("num_target")[0]) != 1:
+    if _number(model, "num_target") != 1:
         raise unsupported(f"model '{config.name}': Multi-target model not supported")
-    return Forest(model, int(model.num_feature), int(header.get_field("num_class")[0]))
+    return Forest(model, int(model.num_feature), _number(model, "num_class"))
 
 
 def explained(error: Exception) -> str:
     """Return Treelite's words on one line, without the time and the place in its source that they begin with."""
     return " ".join(_PREFIX.sub("", str(error)).split())[:_LONGEST_REASON]
+
+
+def _number(model: treelite.Model, field: str) -> int:
+    return int(model.get_header_accessor().get_field(field)[0])
+
+
+def _other_type(path: Path, configured: str) -> str:
+    """Return what to add to an error for a file of another type than the configured one."""
+    apparent = contents.apparent_type(path)
+    if apparent in ("", configured):
+        return ""
+    later = ", which XGBoost from 3.1 on writes as xgboost.model, too" if apparent == "xgboost_ubj" else ""
+    return (
+        f"; the file begins as one of type {apparent}{later}: set model_type to {apparent}, and default_model_filename "
+        "to the name of the file"
+    )
 
 
 def _model_file(settings: Settings, version_dir: Path, config: ModelConfig) -> Path:

@@ -8,6 +8,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import internal, invalid, unsupported
 from argosy_runtime.modelconfig.modelfiles import TREE_FILES
+from argosy_runtime.modelconfig.parameters.trees import FLAGS, classifier_parameter
 
 _MOST_THREADS: Final = 2**31 - 1
 """The largest number that Treelite takes."""
@@ -59,10 +60,8 @@ class Settings:
 
 
 def _is_classifier(parameters: Parameters, model: str) -> bool:
-    """Return `is_classifier`, or `output_class`, its name before 25.09, which decides where both are set."""
-    for name in ("output_class", "is_classifier"):
-        if parameters.text(name):
-            return _flag(parameters, name)
+    if name := classifier_parameter(parameters.starting_with("")):
+        return _flag(parameters, name)
     raise invalid(
         f"Required parameter is_classifier not found in config of model '{model}': set it to true for a model that "
         "tells classes, or to false for one that tells values"
@@ -71,6 +70,6 @@ def _is_classifier(parameters: Parameters, model: str) -> bool:
 
 def _flag(parameters: Parameters, name: str) -> bool:
     value = parameters.text(name, "false")
-    if value not in ("true", "false"):
+    if value not in FLAGS:
         raise internal(f"Expected 'true' or 'false' for parameter '{name}', got: '{value}'")
     return value == "true"

@@ -42,6 +42,7 @@ ENGINE: list[Case] = [
         "is 0.5, less than min 0.99",
     ),
 ]
+TREES = {"modelFormat.name": "lightgbm", "engine": ..., "storageUri": "s3://models/ranker.txt"}
 CONFIG: list[Case] = [
     ({"config": {"max_batch_size": 4}}, "spec.config.max_batch_size", "is decided by spec.maxBatchSize"),
     (
@@ -55,4 +56,20 @@ CONFIG: list[Case] = [
         "is no compute capability; write major.minor",
     ),
     ({"config": {"optimisation": {}}}, "spec.config.optimisation", "did you mean 'optimization'?"),
+    *(
+        (
+            {**TREES, "config": config},
+            "spec.config.parameters.is_classifier",
+            "is required by models of format lightgbm",
+        )
+        for config in (..., {}, {"parameters": {"threshold": {"string_value": "0.3"}}}, {"parameters": []})
+    ),
+    *(
+        (
+            {**TREES, "config": {"parameters": {name: {"string_value": "yes"}}}},
+            f"spec.config.parameters.{name}",
+            "'yes'",
+        )
+        for name in ("is_classifier", "output_class")
+    ),
 ]

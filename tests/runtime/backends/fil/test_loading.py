@@ -1,6 +1,7 @@
 """Files, parameters and configurations of trees that will not do, each with its name and the way out."""
 
 import json
+import struct
 from typing import Any
 
 import pytest
@@ -74,6 +75,80 @@ def test_a_file_of_another_format_is_named(refusal: Any, model_type: str, reason
     assert f"/m/1/trees' for model 'm' as {model_type} (parameter 'model_type'): " in error.message
     assert reason in error.message
     assert "\n" not in error.message
+
+
+@pytest.mark.filterwarnings("ignore:.*Saving model in the UBJSON format")
+@pytest.mark.parametrize(
+    ("configured", "save", "apparent"),
+    [
+        ("xgboost", lambda path: xgb("reg:squarederror", 1).save(path.with_name("xgboost.model")), "xgboost_ubj"),
+        ("xgboost_json", lambda path: xgb("reg:squarederror", 1).save(path.with_name("a.ubj")), "xgboost_ubj"),
+        ("xgboost_ubj", lambda path: xgb("reg:squarederror", 1).save(path.with_name("a.json")), "xgboost_json"),
+        ("treelite_checkpoint", lambda path: lgb("multiclass", 3).save(path.with_name("a.txt")), "lightgbm"),
+        ("lightgbm", lambda path: path.with_name("a.model").write_bytes(b"binf" + bytes(200)), "xgboost"),
+    ],
+)
+def test_the_type_that_a_file_is_of_is_named(refusal: Any, configured: str, save: Any, apparent: str) -> None:
+    def save_as_trees(folder: Any) -> None:
+        save(folder / "-")
+        (file,) = folder.iterdir()
+        file.rename(folder / "trees")
+
+    config = CONFIG % 1 + 'default_model_filename: "trees"'
+    error = refusal(config, save_as_trees, model_type=configured, is_classifier="false")
+    assert error.kind is ErrorKind.INTERNAL
+    later = ", which XGBoost from 3.1 on writes as xgboost.model, too" if apparent == "xgboost_ubj" else ""
+    assert error.message.endswith(
+        f"; the file begins as one of type {apparent}{later}: set model_type to {apparent}, and default_model_filename "
+        "to the name of the file"
+    )
+
+
+def _with_classes(file: Any, find: bytes, replace: bytes) -> None:
+    content = file.read_bytes()
+    assert find in content
+    file.write_bytes(content.replace(find, replace))
+
+
+def _many_of_json(folder: Any) -> None:
+    xgb("multi:softprob", 3).save(folder / "xgboost.json")
+    _with_classes(folder / "xgboost.json", b'"num_class":"3"', b'"num_class": "2000000000"')
+
+
+def _many_of_ubjson(folder: Any) -> None:
+    xgb("multi:softprob", 3).save(folder / "xgboost.ubj")
+    length = b"num_classSL" + bytes(7)
+    _with_classes(folder / "xgboost.ubj", length + b"\x013", length + b"\x0a2000000000")
+
+
+def _many_of_lightgbm(folder: Any) -> None:
+    classes_of_lightgbm(folder)
+    _with_classes(folder / "model.txt", b"num_class=3", b"num_class=2000000000")
+
+
+def _many_of_binary(folder: Any) -> None:
+    (folder / "xgboost.model").write_bytes(b"binf" + struct.pack("<fIi", 0.5, 5, 2_000_000_000) + bytes(500))
+
+
+def _many_of_checkpoint(folder: Any) -> None:
+    forest().save(folder / "checkpoint.tl")
+    change_first(folder / "checkpoint.tl", "num_class", 2_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "save"),
+    [
+        ("xgboost_json", _many_of_json),
+        ("xgboost_ubj", _many_of_ubjson),
+        ("lightgbm", _many_of_lightgbm),
+        ("xgboost", _many_of_binary),
+        ("treelite_checkpoint", _many_of_checkpoint),
+    ],
+)
+def test_more_classes_than_a_file_has_bytes_are_refused(refusal: Any, model_type: str, save: Any) -> None:
+    error = refusal(CONFIG % 3, save, model_type=model_type, is_classifier="false")
+    assert error.kind is ErrorKind.INTERNAL
+    assert ": its num_class is 2000000000, and a file of " in error.message
 
 
 @pytest.mark.parametrize("feature", [5, 500_000_000])

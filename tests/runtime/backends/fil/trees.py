@@ -76,7 +76,8 @@ def parameters(**values: str) -> str:
 def change_first(checkpoint: Path, field: str, value: int) -> None:
     """Set the first number of a field of a checkpoint, of its header or of its first tree."""
     model = treelite.Model.deserialize(str(checkpoint))
-    accessor = model.get_header_accessor() if field in ("class_id", "target_id") else model.get_tree_accessor(0)
+    of_header = field in ("class_id", "target_id", "num_class")
+    accessor = model.get_header_accessor() if of_header else model.get_tree_accessor(0)
     numbers = accessor.get_field(field).copy()
     numbers[0] = value
     accessor.set_field(field, numbers)
