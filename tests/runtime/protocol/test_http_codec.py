@@ -74,6 +74,14 @@ def test_json_round_trip(tensor: Tensor) -> None:
     np.testing.assert_array_equal(got.array, tensor.array)
 
 
+@pytest.mark.parametrize("data", [[], [1, 2], [[], []]])
+@pytest.mark.parametrize("shape", [[0], [2, 0], [2**40, 0]])
+def test_a_shape_with_an_empty_dimension_has_no_elements_whatever_its_data(shape: list[int], data: list[Any]) -> None:
+    tensor = {"name": "T", "datatype": "FP32", "shape": shape, "data": data}
+    body = json.dumps({"inputs": [tensor]}).encode()
+    assert decode(body, len(body))[0].inputs["T"].array.shape == tuple(shape)
+
+
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=5), min_size=1, max_size=4))
 def test_text_round_trip(texts: list[str]) -> None:
     array = np.array([text.encode() for text in texts], np.object_)

@@ -42,6 +42,8 @@ async def test_a_model_runs_by_its_environment_s_interpreter_whose_packages_come
     assert idna.VERSION == "idna of the environment"
     assert {sysconfig.get_path("purelib")!r} in msgspec.__file__
     assert os.environ["PATH"].startswith({str(environment / "bin")!r})
+    assert os.environ["VIRTUAL_ENV"] == {str(environment)!r}
+    assert (os.environ["VIRTUAL_ENV_PROMPT"], os.environ.get("PYTHONHOME")) == ("environment", None)
     here = subprocess.check_output([sys.executable, "-c", "import idna; print(idna.VERSION)"], text=True)
     assert here == "idna of the environment\\n", here
     """

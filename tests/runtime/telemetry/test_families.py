@@ -68,6 +68,11 @@ def test_a_batch_above_all_bounds_counts(statistics):
     assert values["argosy_batch_rows_sum"] == 5005
 
 
+def test_the_time_of_a_load_is_in_seconds(statistics):
+    statistics.load_seconds = 1.25
+    assert samples(statistics)["nv_model_load_duration_secs"] == 1.25
+
+
 def test_instances_and_how_busy_they_are_now(statistics):
     statistics.instance_taken(1000 * MS)
     statistics.instance_taken(1500 * MS)

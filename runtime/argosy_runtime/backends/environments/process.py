@@ -62,7 +62,9 @@ def of_interpreter(python: Path, same_abi: bool, lent: Mapping[str, str]) -> Pro
     root = python.parents[1]
     variables = {name: value for name, value in os.environ.items() if name not in _OF_THE_INTERPRETER}
     variables |= {"PYTHONUNBUFFERED": "1", "PYTHONNOUSERSITE": "1"}
-    variables["CONDA_PREFIX" if (root / "conda-meta").is_dir() else "VIRTUAL_ENV"] = str(root)
+    variables |= {"VIRTUAL_ENV": str(root), "VIRTUAL_ENV_PROMPT": root.name}
+    if (root / "conda-meta").is_dir():
+        variables["CONDA_PREFIX"] = str(root)
     _prepend(variables, {"PATH": str(root / "bin"), "LD_LIBRARY_PATH": str(root / "lib")})
     variables[PATHS] = json.dumps(
         {"first": dict.fromkeys(_OURS, _ROOT), "last": _servers_folders() if same_abi else [], "lent": dict(lent)}

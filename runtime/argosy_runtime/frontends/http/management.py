@@ -10,7 +10,7 @@ from argosy_runtime.errors import internal, invalid, unsupported
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.modelconfig import to_json
 from argosy_runtime.modelconfig.parameters.traffic import PARAMETER as TRAFFIC
-from argosy_runtime.protocol.http.request import too_long
+from argosy_runtime.protocol.http.request import MOST_LENGTH, too_long
 from argosy_runtime.protocol.json import messages as json_messages
 from argosy_runtime.protocol.json.text import dumps, loads, typed, unsigned
 from argosy_runtime.protocol.trace_settings import changes_of_json
@@ -157,7 +157,14 @@ def _setting(value: Any, kind: type) -> Setting:
     return unsigned(value, "") if kind is int else cast(Setting, typed(value, kind, ""))
 
 
+def require_readable(name: str, encoded: str) -> None:
+    """Raise INVALID_ARG for base64 that is longer than Triton decodes."""
+    if len(encoded) > MOST_LENGTH:
+        raise invalid(f"'{name}' exceeds the maximum allowed data size limit INT_MAX")
+
+
 def _base64(name: str, text: str) -> bytes:
+    require_readable(name, text)
     try:
         return base64.b64decode(text)
     except (binascii.Error, ValueError) as error:

@@ -10,7 +10,7 @@ from argosy_runtime.protocol.json.text import dumps, missing, typed, unsigned
 from argosy_runtime.shared_memory.checks import CUDA_HANDLE_SIZE
 from argosy_runtime.shared_memory.regions import Region, RegionKind
 
-from .management import body_document, empty_json_reply
+from .management import body_document, empty_json_reply, require_readable
 from .wire.reply import Reply, json_reply
 from .wire.request_context import RequestContext
 
@@ -74,6 +74,7 @@ def _member(holder: Any, name: str) -> Any:
 
 
 def _handle(encoded: str) -> bytes:
+    require_readable("raw_handle", encoded)
     try:
         handle = base64.b64decode(encoded)
     except (binascii.Error, ValueError):

@@ -75,6 +75,27 @@ def test_accelerators_become_providers(model_folder: Callable[[str], Any]) -> No
     assert [name for name, _ in options.providers(config, "KIND_CPU", 0)] == [options.OPENVINO, options.CPU]
 
 
+@pytest.mark.parametrize(
+    ("precision", "expected"), [("FP32", {}), ("BF16", {"trt_bf16_enable": "1"}), ("INT8", {"trt_int8_enable": "1"})]
+)
+def test_the_precisions_of_tensorrt(
+    model_folder: Callable[[str], Any], precision: str, expected: dict[str, str]
+) -> None:
+    config = model_folder(
+        ADD_SUB
+        + f"""optimization {{ execution_accelerators {{ gpu_execution_accelerator {{ name: "tensorrt"
+            parameters {{ key: "precision_mode" value: "{precision}" }} }} }} }}"""
+    ).config
+    assert dict(options.providers(config, "KIND_GPU", 1))[options.TENSORRT] == {"device_id": "1", **expected}
+
+
+@pytest.mark.parametrize("value", ["0", "1"])
+def test_where_initializers_are_allocated(model_folder: Callable[[str], Any], value: str) -> None:
+    name = "session.use_device_allocator_for_initializers"
+    config = model_folder(ADD_SUB + parameter(name, value)).config
+    assert options.session_options(config).get_session_config_entry(name) == value
+
+
 def test_an_unknown_accelerator_is_named(loaded: Any) -> None:
     accelerator = 'optimization { execution_accelerators { cpu_execution_accelerator { name: "fast" } } }'
     with pytest.raises(ServingError, match="unknown Execution Accelerator 'fast' is requested"):

@@ -8,6 +8,7 @@ import pytest
 from tests.runtime.frontends.conftest import FakePlane, Running, client_regions
 from tests.runtime.frontends.http.asking import ECHO
 
+from argosy_runtime.frontends.http import management
 from argosy_runtime.frontends.http.app import HttpApp, HttpOptions
 from argosy_runtime.frontends.http.wire.application import Fixed
 from argosy_runtime.frontends.http.wire.heads import read_head
@@ -93,6 +94,17 @@ def test_load_and_unload(client: httpx.Client, running: Running) -> None:
     client.post("/v2/repository/models/m/unload", json={"parameters": {"unload_dependents": True}})
     client.post("/v2/repository/models/m/unload")
     assert running.plane.unloaded == [("m", True), ("m", False)]
+
+
+def test_a_file_longer_than_triton_decodes_is_refused(
+    client: httpx.Client, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(management, "MOST_LENGTH", 7)
+    for name, text in (("file:1/a", "AAAA"), ("file:1/b", "AAAAAAAA")):
+        reply = client.post("/v2/repository/models/m/load", json={"parameters": {"config": "{}", name: text}})
+    assert reply.status_code == 400
+    assert reply.json() == {"error": "'file:1/b' exceeds the maximum allowed data size limit INT_MAX"}
+    assert [files for _, _, files in running.plane.loaded] == [{"file:1/a": bytes(3)}]
 
 
 def test_metrics_are_on_the_port_of_requests_as_well(client: httpx.Client) -> None:

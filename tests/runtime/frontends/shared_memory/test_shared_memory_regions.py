@@ -15,6 +15,8 @@ from tests.runtime.frontends.shared_memory.conftest import SIZE, Client
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.utils import InferenceServerException
 
+from argosy_runtime.frontends.http import management
+
 HANDLE = bytes(range(64))
 
 
@@ -89,6 +91,14 @@ def test_refusals_over_http(running: Running, path: str, body: bytes, status: in
     reply = httpx.post(f"http://127.0.0.1:{running.http}/v2/{path}sharedmemory/region/r/register", content=body)
     assert reply.status_code == status
     assert reply.json()["error"].startswith(reported)
+
+
+def test_a_handle_longer_than_triton_decodes_is_refused(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(management, "MOST_LENGTH", 7)
+    body = b'{"raw_handle":{"b64":"AAAAAAAA"},"byte_size":1,"device_id":0}'
+    running.plane.regions = client_regions(allowed=True)
+    reply = httpx.post(f"http://127.0.0.1:{running.http}/v2/cudasharedmemory/region/r/register", content=body)
+    assert reply.json() == {"error": "'raw_handle' exceeds the maximum allowed data size limit INT_MAX"}
 
 
 @pytest.mark.parametrize("kind", ["system", "cuda"])
