@@ -240,9 +240,10 @@ class ResponseTemplate:
 
 
 class InferResponse:
-    """One response. A decoupled model sends any number; `final` marks the last, which may hold no outputs.
+    """One response. A decoupled model sends any number; `final` marks the last, which may be a bare flag.
 
-    Exactly one of `outputs` and `error` is set. `repeated` names the outputs that were made once for the whole
+    At most one of `outputs` and `error` is set, and neither of them in a bare flag; a response whose list of outputs is
+    empty is an answer like others. `repeated` names the outputs that were made once for the whole
     request and stood in an earlier response to it. `template` and `raw` as in a request.
     """
 
@@ -275,7 +276,7 @@ class InferResponse:
         self.model_name = model_name
         self.model_version = model_version
         self.id = id
-        self._outputs = [] if outputs is None and template is None else outputs
+        self._outputs = outputs
         self.parameters: dict[str, Parameter] = {} if parameters is None else parameters
         self.error = error
         self.final = final
@@ -288,9 +289,10 @@ class InferResponse:
         """The output tensors."""
         outputs = self._outputs
         if outputs is None:
-            assert self.template is not None
-            assert self.raw is not None
-            outputs = self._outputs = _tensors(self.template.outputs, self.raw)
+            template, raw = self.template, self.raw
+            if template is None or raw is None:
+                return []
+            outputs = self._outputs = _tensors(template.outputs, raw)
         return outputs
 
     @outputs.setter
@@ -316,7 +318,7 @@ class InferResponse:
     @property
     def is_empty(self) -> bool:
         """Whether this is a bare final flag, which only clients that request it are sent."""
-        return self.error is None and not (self._outputs if self.template is None else self.template.outputs)
+        return self.error is None and self._outputs is None and self.template is None
 
 
 def _are_among(present: tuple[str, ...], names: tuple[str, ...]) -> bool:

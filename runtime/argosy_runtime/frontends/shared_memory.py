@@ -96,6 +96,8 @@ class SharedTensors:
         return region
 
     def _written(self, response: InferResponse) -> InferResponse:
+        if response.is_empty:
+            return response
         outputs: list[Tensor] | None = None
         error: ServingError | None = None
         try:

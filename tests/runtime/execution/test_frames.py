@@ -54,7 +54,9 @@ def requests(draw: st.DrawFn) -> InferRequest:
 
 @st.composite
 def responses(draw: st.DrawFn) -> InferResponse:
-    """Draw responses and errors."""
+    """Draw responses, errors and final flags alone."""
+    if draw(st.integers(0, 3)) == 0:
+        return InferResponse()
     if draw(st.integers(0, 3)) == 0:
         reason = draw(st.sampled_from([None, *FailureReason]))
         error = ServingError(draw(st.sampled_from(ErrorKind)), draw(st.text(max_size=20)), reason)
@@ -115,6 +117,7 @@ def test_responses_come_out_as_they_went_in(batches, size):
             got = reader.read(frame, True)
             assert (got.outputs, repr(got.parameters)) == (sent.outputs, repr(sent.parameters))
             assert repr(got.error) == repr(sent.error)
+            assert got.is_empty is sent.is_empty
             assert got.error is None or (got.error.kind, got.error.reason) == (sent.error.kind, sent.error.reason)
 
 

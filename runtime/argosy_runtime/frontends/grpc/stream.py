@@ -37,7 +37,7 @@ def _unexpected(fault: Exception) -> ServingError:
 class _StreamedRequest:
     """One request of the stream. With `in_turn` its responses wait until all before it are answered."""
 
-    __slots__ = ("_call", "_deferred", "in_turn", "options", "over", "request", "submission")
+    __slots__ = ("_call", "_deferred", "failure", "in_turn", "options", "over", "request", "submission")
 
     def __init__(self, call: "StreamCall", request: InferRequest, options: GrpcOptions, in_turn: bool) -> None:
         self._call = call
@@ -46,6 +46,8 @@ class _StreamedRequest:
         self.options = options
         self.in_turn = in_turn
         self.over = False
+        self.failure: ServingError | None = None
+        """The error that ends the stream in the request's turn."""
         self.submission: Submission | None = None
 
     def deliver(self, response: InferResponse) -> None:
@@ -179,7 +181,7 @@ class StreamCall(StreamingCall):
     def _refuse(self, entry: _StreamedRequest, error: ServingError) -> None:
         entry.over = True
         if self._errors_close:
-            self._close(error)
+            self._end_with_error(entry, error)
             return
         refusal = grpc_response.encode_refusal(entry.request.id, error.message)
         self._answer(entry, [refusal.SerializeToString()])
@@ -189,7 +191,7 @@ class StreamCall(StreamingCall):
     def delivered(self, entry: _StreamedRequest, response: InferResponse) -> None:
         """Send a response to one of the requests, or defer it."""
         if self._errors_close and response.error is not None:
-            self._close(response.error)
+            self._end_with_error(entry, response.error)
             return
         if entry.in_turn:
             sends = not response.is_empty
@@ -230,6 +232,9 @@ class StreamCall(StreamingCall):
             entry = turns[0]
             for parts in entry.released():
                 self._send(parts)
+            if entry.failure is not None:
+                self._close(entry.failure)
+                return
             if not entry.over:
                 return
             turns.popleft()
@@ -266,6 +271,15 @@ class StreamCall(StreamingCall):
             self.finish()
         elif self._concluding:
             self.fail(Status.UNAVAILABLE, _ENDS)
+
+    def _end_with_error(self, entry: _StreamedRequest, error: ServingError) -> None:
+        """End the stream with the error of a request, in its turn if it has one: answers before it are sent."""
+        if entry.in_turn:
+            entry.over = True
+            entry.failure = error
+            self._send_in_turn()
+        else:
+            self._close(error)
 
     def _close(self, error: ServingError) -> None:
         self.refuse(error)

@@ -30,6 +30,8 @@ class OutputShapes:
         return restored
 
     def _restore(self, response: InferResponse) -> None:
+        if response.is_empty:
+            return
         try:
             response.outputs = [self._declared(tensor) for tensor in response.outputs]
         except ValueError as error:

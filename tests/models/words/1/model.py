@@ -1,4 +1,4 @@
-"""Streams its text word by word; the word `fail` becomes an error."""
+"""Streams its text word by word; the word `fail` becomes an error, and `nothing` a response without outputs."""
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
@@ -18,4 +18,6 @@ class TritonPythonModel:
     def _response(self, word):
         if word == b"fail":
             return pb_utils.InferenceResponse(error=pb_utils.TritonError("the word was fail"))
+        if word == b"nothing":
+            return pb_utils.InferenceResponse([])
         return pb_utils.InferenceResponse([pb_utils.Tensor("text_output", np.array([word], np.object_))])

@@ -164,3 +164,23 @@ async def test_an_unexpected_error_is_the_answer_to_its_request_alone(
     closes = (("triton_grpc_error", "true"),)
     error = await refused(stub.ModelStreamInfer(iter(sent[1:2]), metadata=closes).read())
     assert (error.code(), error.details()) == (CODE.UNKNOWN, "Unexpected <class 'RuntimeError'>: broken here")
+
+
+async def test_answers_before_an_error_that_ends_the_stream_are_sent(
+    stub: Any, plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_config, refusing = plane.model_config, asyncio.Event()
+
+    def noting(name: str, version: str) -> mc.ModelConfig:
+        if name == "none":
+            refusing.set()
+        return model_config(name, version)
+
+    monkeypatch.setattr(plane, "model_config", noting)
+    sent = [ask("slow", request_id="good"), ask("none")]
+    stream = stub.ModelStreamInfer(iter(sent), metadata=(("triton_grpc_error", "true"),))
+    answer = asyncio.ensure_future(stream.read())
+    await asyncio.wait_for(refusing.wait(), PATIENCE_S)
+    plane.released.set()
+    assert (await answer).infer_response.id == "good"
+    assert (await refused(stream.read())).code() is CODE.NOT_FOUND

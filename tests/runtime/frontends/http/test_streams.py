@@ -66,7 +66,7 @@ class StreamPlane(FakePlane):
 
     def _made(self) -> Iterator[InferResponse]:
         for tensor in self.answers:
-            outputs = [] if tensor is None else [tensor]
+            outputs = None if tensor is None else [tensor]
             yield InferResponse("text", "1", "", outputs, final=False)
         yield InferResponse("text", "1", "")
 

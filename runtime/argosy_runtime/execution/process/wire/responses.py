@@ -1,9 +1,9 @@
 """Responses in frames: what a model's process answers, and what other models answered to it.
 
 A response is these numbers: its template (with `NEW`, a text with it follows), its tensors; or `ERROR` and the error as
-a text. In the frame of a run each stands behind the number of its request, with `FINAL` where it is its last;
-`EVERY` stands for all requests that have no last response yet. With `AGAIN` no response follows: the model has released
-the request to be scheduled again.
+a text; or `BARE` for the final flag alone. In the frame of a run each stands behind the number of its request, with
+`FINAL` where it is its last; `EVERY` stands for all requests that have no last response yet. With `AGAIN` no response
+follows: the model has released the request to be scheduled again.
 """
 
 from typing import Final
@@ -18,6 +18,7 @@ from .templates import CAPACITY, SentTemplates, check_tensor
 
 NEW: Final = 1 << 32
 ERROR: Final = 1 << 33
+BARE: Final = 1 << 34
 FINAL: Final = 1 << 32
 AGAIN: Final = 1 << 33
 EVERY: Final = (1 << 32) - 1
@@ -34,6 +35,9 @@ class ResponseWriter:
         """Add a response to the frame; one that cannot be serialized becomes an error."""
         if response.error is not None:
             self._add_error(frame, response.error)
+            return
+        if response.is_empty:
+            frame.numbers.append(BARE)
             return
         try:
             self._add_outputs(frame, response)
@@ -83,6 +87,8 @@ class ResponseReader:
         number = frame.number()
         if number == ERROR:
             return InferResponse("", "", "", None, None, unpack_error(frame.text()), final)
+        if number == BARE:
+            return InferResponse(final=final)
         if number >= NEW:
             number &= _NUMBER
             if number >= CAPACITY:
