@@ -65,7 +65,7 @@ def _fail(how: str) -> Call:
 
 SPECIAL = '{"inputs":[{"name":"IN_FP32","shape":[3],"datatype":"FP32","data":[NaN,Infinity,-Infinity]}]}'
 CODES = ("UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED")
-WAYS = ("ok", "raise", "error", "short", "type", *CODES, "ALREADY_EXISTS", "CANCELLED")
+WAYS = ("ok", "raise", "silent", "error", "short", "type", *CODES, "ALREADY_EXISTS", "CANCELLED")
 PARAMETERS: dict[str, Any] = {"a": 1, "b": "s", "c": True, "d": 1.5, "e": -3}
 RESERVED = {"sequence_id": 5, "sequence_start": True, "priority": 3, "timeout": 1000000}
 

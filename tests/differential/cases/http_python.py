@@ -65,6 +65,9 @@ PROBES = {
         "t = pb_utils.Tensor('x', np.array([b'a', 'b'], object))\n"
         "result = [list(t.shape()), [type(word).__name__ for word in t.as_numpy()]]"
     ),
+    "tensor of a list": kind("pb_utils.Tensor('x', [1, 2])"),
+    "tensor of a number": kind("pb_utils.Tensor('x', np.float32(1))"),
+    "tensor of nothing": kind("pb_utils.Tensor('x', None)"),
     "tensor without a name": "pb_utils.Tensor('', np.zeros(1))",
     "tensor of another type": kind("pb_utils.Tensor('x', np.zeros(1, np.complex64))"),
     "error": (
@@ -93,6 +96,28 @@ PROBES = {
     "sender without a response": "request.get_response_sender().send()",
     "sender with the final flag first": "request.get_response_sender().send(flags=1)",
     "sender of something": kind("request.get_response_sender().send(5)"),
+    "sender with text for a flag": kind("request.get_response_sender().send(None, '1')"),
+    "sender with a negative flag": kind("request.get_response_sender().send(None, -1)"),
+    "sender with a fraction for a flag": kind("request.get_response_sender().send(None, 1.0)"),
+    "release flags of text": kind("request.set_release_flags('x')"),
+    "constants as text": (
+        "result = [str(pb_utils.TRITONSERVER_MEMORY_CPU), str(pb_utils.Logger.INFO),\n"
+        "    f'{pb_utils.Logger.LogLevel.ERROR}', str(pb_utils.MetricFamily.GAUGE)]"
+    ),
+    "log of a number for a level": kind("pb_utils.Logger.log('a', 1)"),
+    "log of no level": kind("pb_utils.Logger.log('a', None)"),
+    "log of nothing": kind("pb_utils.Logger.log_info(None)"),
+    "error of a number for a code": kind("pb_utils.TritonError('m', 3)"),
+    "response of nothing": kind("pb_utils.InferenceResponse(output_tensors=None)"),
+    "response of text": kind("pb_utils.InferenceResponse('x')"),
+    "request made of nothing": kind("pb_utils.InferenceRequest()"),
+    "request without inputs": kind("pb_utils.InferenceRequest(model_name='m', requested_output_names=[])"),
+    "request without outputs": kind("pb_utils.InferenceRequest(model_name='m', inputs=[])"),
+    "request without a model": kind("pb_utils.InferenceRequest(inputs=[], requested_output_names=[])"),
+    "request of no inputs": kind("pb_utils.InferenceRequest(model_name='m', inputs=None, requested_output_names=[])"),
+    "request with text for parameters": kind(
+        "pb_utils.InferenceRequest(model_name='m', inputs=[], requested_output_names=[], parameters='x')"
+    ),
     "cancelled": "result = [request.is_cancelled(), request.get_response_sender().is_cancelled()]",
     "trace": "result = request.trace().get_context()",
     "request made": (
@@ -133,6 +158,9 @@ PROBES = {
         CALL % ("identity", FLOATS, "OUTPUT0") + "answer = call.exec()\n"
         "result = [answer.has_error(), [[t.name(), t.as_numpy().tolist()] for t in answer.output_tensors()]]"
     ),
+    "call with an input twice": CALL % ("identity", FLOATS + ", " + FLOATS, "OUTPUT0")
+    + "answer = call.exec()\n"
+    + ERROR.format("answer"),
     "call of a version": (
         CALL.replace("model_name='%s'", "model_name='%s', model_version=1")
         % ("versioned", "pb_utils.Tensor('IN', np.array([1], np.float32))", "VERSION")

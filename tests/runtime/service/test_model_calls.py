@@ -81,7 +81,10 @@ def through(model: str) -> InferRequest:
 async def test_what_the_caller_reads(repository, serve, model, kind, message):
     repository.write("caller", {"1/model.py": CALLER}, CONFIG)
     repository.write("stream", {"1/model.py": CALLER}, STREAM)
-    error = "answers.append(pb_utils.InferenceResponse(error=pb_utils.TritonError('its own words', 2))); continue"
+    error = (
+        "error = pb_utils.TritonError('its own words', pb_utils.TritonError.NOT_FOUND)\n"
+        "answers.append(pb_utils.InferenceResponse(error=error))\ncontinue"
+    )
     repository.add("says no", execute=error)
     plane = await serve()
     for name in ("caller", "stream", "says no"):

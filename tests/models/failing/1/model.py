@@ -1,4 +1,4 @@
-"""Fails as HOW says: `raise`, `error`, a name of an error code, `none`, `short`, `type`; else answers HOW."""
+"""Fails as HOW says: `raise`, `silent`, `error`, a name of an error code, `none`, `short`, `type`; else answers HOW."""
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
@@ -20,6 +20,8 @@ class TritonPythonModel:
         ways = [self._how(request) for request in requests]
         if "raise" in ways:
             raise ValueError("the model failed on purpose")
+        if "silent" in ways:
+            raise ValueError
         if "none" in ways:
             return None
         if "short" in ways:

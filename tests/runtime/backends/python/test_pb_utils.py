@@ -110,6 +110,10 @@ def test_a_tensor_keeps_its_shape_and_becomes_contiguous() -> None:
     assert original.as_numpy().flags.c_contiguous
 
 
+def call(**changed: Any) -> pb_utils.InferenceRequest:
+    return pb_utils.InferenceRequest(**{"model_name": "m", "inputs": [], "requested_output_names": [], **changed})
+
+
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
@@ -118,14 +122,14 @@ def test_a_tensor_keeps_its_shape_and_becomes_contiguous() -> None:
         (lambda: pb_utils.Tensor("t", np.array(["text"])), "NumPy dtype is not supported. Tensor 't'"),
         (lambda: pb_utils.Tensor.from_dlpack("t", [1]), "Tensor must be a DLPack capsule"),
         (
-            lambda: pb_utils.InferenceRequest(inputs=[None], model_name="o"),
+            lambda: call(inputs=[None], model_name="o"),
             "and model name 'o' should not be",
         ),
-        (lambda: pb_utils.InferenceRequest(requested_output_names=[""]), "Requested output name for request"),
-        (lambda: pb_utils.InferenceRequest(correlation_id=1.5), "Correlation ID must be integer or string"),
-        (lambda: pb_utils.InferenceRequest(parameters={"a": []}), "Expect parameters values to have type"),
+        (lambda: call(requested_output_names=[""]), "Requested output name for request"),
+        (lambda: call(correlation_id=1.5), "Correlation ID must be integer or string"),
+        (lambda: call(parameters={"a": []}), "Expect parameters values to have type"),
         (lambda: pb_utils.InferenceResponse(parameters={1: "a"}), "Expect parameters keys to have type str"),
-        (lambda: pb_utils.InferenceRequest().get_response_sender(), "has a response sender"),
+        (lambda: call().get_response_sender(), "has a response sender"),
     ],
 )
 def test_misuse_is_named(make: Any, expected: str) -> None:
@@ -151,17 +155,17 @@ def test_a_call_takes_what_tritons_binding_takes() -> None:
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
-        (lambda: pb_utils.InferenceRequest(model_name=None), "model_name must be str, not NoneType"),
-        (lambda: pb_utils.InferenceRequest(model_name=b"\xff"), "model_name must be UTF-8"),
-        (lambda: pb_utils.InferenceRequest(request_id=7), "request_id must be str, not int"),
-        (lambda: pb_utils.InferenceRequest(requested_output_names="Y"), "must be a list of str, not str"),
-        (lambda: pb_utils.InferenceRequest(requested_output_names=[1]), "an element of requested_output_names must be"),
-        (lambda: pb_utils.InferenceRequest(timeout=np.float64(1)), r"timeout must be int, not numpy\.float64"),
-        (lambda: pb_utils.InferenceRequest(timeout=-1), "timeout must be from 0 to 18446744073709551615, not -1"),
-        (lambda: pb_utils.InferenceRequest(model_version="1"), "model_version must be int, not str"),
-        (lambda: pb_utils.InferenceRequest(flags=2**32), "flags must be from 0"),
-        (lambda: pb_utils.InferenceRequest(correlation_id=2**64), "correlation_id must be from 0"),
-        (lambda: pb_utils.InferenceRequest(inputs=[np.ones(1)]), "an element of inputs must be Tensor, not ndarray"),
+        (lambda: call(model_name=None), "model_name must be str, not NoneType"),
+        (lambda: call(model_name=b"\xff"), "model_name must be UTF-8"),
+        (lambda: call(request_id=7), "request_id must be str, not int"),
+        (lambda: call(requested_output_names="Y"), "must be a list of str, not str"),
+        (lambda: call(requested_output_names=[1]), "an element of requested_output_names must be"),
+        (lambda: call(timeout=np.float64(1)), r"timeout must be int, not numpy\.float64"),
+        (lambda: call(timeout=-1), "timeout must be from 0 to 18446744073709551615, not -1"),
+        (lambda: call(model_version="1"), "model_version must be int, not str"),
+        (lambda: call(flags=2**32), "flags must be from 0"),
+        (lambda: call(correlation_id=2**64), "correlation_id must be from 0"),
+        (lambda: call(inputs=[np.ones(1)]), "an element of inputs must be Tensor, not ndarray"),
         (lambda: pb_utils.Tensor(3, np.ones(1)), "name must be str, not int"),
         (lambda: pb_utils.load_model(3), "model_name must be str, not int"),
         (lambda: pb_utils.load_model("m", files={"file:1/a": 3}), r"files\['file:1/a'\] must be bytes, not int"),

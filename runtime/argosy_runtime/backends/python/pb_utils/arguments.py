@@ -23,6 +23,13 @@ def text(argument: str, value: Any) -> str:
     raise TypeError(f"{argument} must be str, not {_type(value)}")
 
 
+def elements(argument: str, values: Any) -> list[Any]:
+    """Return a sequence as a list. Raises TypeError."""
+    if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
+        raise TypeError(f"{argument} must be a list, not {_type(values)}")
+    return list(values)
+
+
 def texts(argument: str, values: Any) -> list[str]:
     """Return a sequence of texts. Raises TypeError."""
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):

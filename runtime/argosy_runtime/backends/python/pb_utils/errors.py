@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Iterator
-from enum import IntEnum
+from enum import Enum, IntEnum
 from itertools import dropwhile
 from types import FrameType
 from typing import Final
@@ -12,10 +12,18 @@ from argosy_runtime.errors import ErrorKind, ServingError
 from . import arguments
 
 _IMPORTS: Final = "<frozen importlib"
+_NO_MESSAGE: Final = "<EMPTY MESSAGE>"
 _SERVER: Final = __name__.partition(".")[0] + "."
 
 
-class ErrorCode(IntEnum):
+class Constant(IntEnum):
+    """A number of Triton's API, which text shows by its name."""
+
+    __str__ = Enum.__str__
+    __format__ = Enum.__format__
+
+
+class ErrorCode(Constant):
     """TRITONSERVER_Error_Code, with Triton's numbers."""
 
     UNKNOWN = 0
@@ -40,12 +48,11 @@ class TritonError:
     ALREADY_EXISTS = ErrorCode.ALREADY_EXISTS
     CANCELLED = ErrorCode.CANCELLED
 
-    def __init__(self, message: str, code: int = ErrorCode.INTERNAL) -> None:
+    def __init__(self, message: str, code: ErrorCode = ErrorCode.INTERNAL) -> None:
         self._message = arguments.text("message", message)
-        try:
-            self._code = ErrorCode(code)
-        except ValueError:
-            raise TypeError(f"code must be one of TritonError's, not {code!r}") from None
+        if not isinstance(code, ErrorCode):
+            raise TypeError(f"code must be one of TritonError's, not {code!r}")
+        self._code = code
 
     def code(self) -> ErrorCode:
         """Return Triton's error code."""
@@ -84,7 +91,7 @@ def describe(error: BaseException) -> str:
     """
     if isinstance(error, BrokenContractError):
         return str(error)
-    head = f"{type(error).__name__}: {error}"
+    head = f"{type(error).__name__}: {str(error) or _NO_MESSAGE}"
     own = [
         (frame.f_code.co_filename, number, frame.f_code.co_name)
         for frame, number in _stack(error)

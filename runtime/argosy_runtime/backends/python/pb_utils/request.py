@@ -4,16 +4,15 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 from argosy_runtime import messages
 from argosy_runtime.backends.contract import Call, Infer, Responder
-from argosy_runtime.errors import ServingError
+from argosy_runtime.errors import ServingError, invalid
 from argosy_runtime.traces import Trace
 
 from . import arguments, context, tensor
-from .errors import TritonModelException
+from .errors import Constant, TritonModelException
 from .reaper import reaper
 from .response import (
     InferenceResponse,
@@ -33,7 +32,7 @@ TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
 _UINT32, _INT64, _UINT64 = 2**32 - 1, 2**63 - 1, 2**64 - 1
 
 
-class MemoryType(IntEnum):
+class MemoryType(Constant):
     """Where a model would like the outputs of another model to be."""
 
     TRITONSERVER_MEMORY_GPU = 0
@@ -60,15 +59,18 @@ class InferenceTrace:
 
 
 class InferenceRequest:
-    """A request: one the server hands to `execute`, or one a model makes of another model."""
+    """A request: one the server hands to `execute`, or one a model makes of another model.
+
+    A model gives inputs, requested outputs and the name of the model to call.
+    """
 
     def __init__(
         self,
         request_id: str = "",
         correlation_id: int | str = 0,
-        inputs: Sequence[tensor.Tensor] = (),
-        requested_output_names: Sequence[str] = (),
-        model_name: str = "",
+        inputs: Sequence[tensor.Tensor] | None = None,
+        requested_output_names: Sequence[str] | None = None,
+        model_name: str | None = None,
         model_version: int = -1,
         flags: int = 0,
         timeout: int = 0,
@@ -78,7 +80,7 @@ class InferenceRequest:
     ) -> None:
         self._id = arguments.text("request_id", request_id)
         self._correlation_id = _correlation_id(correlation_id)
-        self._inputs = list(inputs)
+        self._inputs = arguments.elements("inputs", inputs)
         self._requested = arguments.texts("requested_output_names", requested_output_names)
         self._model_name = arguments.text("model_name", model_name)
         _check_request(self._id, self._model_name, self._inputs, self._requested)
@@ -143,7 +145,7 @@ class InferenceRequest:
 
         That happens when `execute` returns.
         """
-        self._release_flags = flags
+        self._release_flags = arguments.integer("flags", flags, 0, _UINT32)
 
     @property
     def is_rescheduled(self) -> bool:
@@ -213,6 +215,7 @@ class InferenceRequest:
             timeout_us=self._timeout,
         )
         outgoing.trace = self._trace.trace
+        _check_names(outgoing, [item.name() for item in self._inputs])
         return outgoing
 
 
@@ -327,6 +330,13 @@ def _check_request(request_id: str, model_name: str, inputs: Sequence[tensor.Ten
             raise TypeError(f"an element of inputs must be Tensor, not {type(item).__name__}")
     if any(name == "" for name in outputs):
         raise TritonModelException(f"Requested output name {where}")
+
+
+def _check_names(request: messages.InferRequest, names: list[str]) -> None:
+    """Raise ServingError where two inputs have the same name."""
+    if len(request.inputs) < len(names):
+        again = next(name for index, name in enumerate(names) if name in names[:index])
+        raise invalid(f"{request.log_prefix}input '{again}' already exists in request")
 
 
 def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> tensor.Tensor | None:

@@ -9,7 +9,7 @@ from argosy_runtime import messages
 from argosy_runtime.backends.contract import Answer, Call
 from argosy_runtime.errors import ServingError
 
-from . import tensor
+from . import arguments, tensor
 from .errors import TritonError, TritonModelException, from_serving_error, to_serving_error
 from .reaper import reaper
 
@@ -26,7 +26,7 @@ class InferenceResponse:
         error: TritonError | None = None,
         parameters: Mapping[str, messages.Parameter] | None = None,
     ) -> None:
-        self._outputs = list(output_tensors)
+        self._outputs = arguments.elements("output_tensors", output_tensors)
         for output in self._outputs:
             if not isinstance(output, tensor.Tensor):
                 _refuse_output(output)
@@ -81,8 +81,10 @@ def _refuse_output(output: Any) -> NoReturn:
 
 def checked_parameters(parameters: Mapping[str, Any] | None) -> dict[str, messages.Parameter]:
     """Return parameters that a response or request can carry. Raises TritonModelException for other types."""
-    if not parameters:
+    if parameters is None:
         return {}
+    if not isinstance(parameters, Mapping):
+        raise TritonModelException(f"Expect parameters to be a dict, found type {type(parameters)}")
     for key, value in parameters.items():
         if not isinstance(key, str):
             raise TritonModelException(f"Expect parameters keys to have type str, found type {type(key)}")

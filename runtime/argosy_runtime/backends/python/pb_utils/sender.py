@@ -7,11 +7,13 @@ from argosy_runtime.backends.contract import Responder
 from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.messages import InferRequest, InferResponse
 
+from . import arguments
 from .errors import TritonModelException
 from .reaper import reaper
 from .response import InferenceResponse
 
 TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1
+_UINT32 = 2**32 - 1
 
 
 class ResponseChannel:
@@ -138,6 +140,8 @@ class InferenceResponseSender:
 
     def send(self, response: InferenceResponse | None = None, flags: int = 0) -> None:
         """Send a response, the final flag (TRITONSERVER_RESPONSE_COMPLETE_FINAL), or both at once."""
+        if type(flags) is not int or flags < 0:
+            flags = arguments.integer("flags", flags, 0, _UINT32)
         if flags not in (0, TRITONSERVER_RESPONSE_COMPLETE_FINAL):
             raise TritonModelException("Unable to send response. Unsupported flag provided.")
         if flags == 0 and response is None:

@@ -1,61 +1,60 @@
 """Functions of the server for a model: its log and the model repository."""
 
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import Any
 
 from argosy_runtime.backends.contract import Answer, IsModelReady, LoadModel, UnloadModel
 from argosy_runtime.errors import ServingError, invalid
 
 from . import arguments, context
-from .errors import TritonModelException
+from .errors import Constant, TritonModelException
 
 _UNCHECKED = "Failed to check model readiness"
-
-
-class Level(IntEnum):
-    """How urgent a line is."""
-
-    INFO = 0
-    WARNING = 1
-    ERROR = 2
-    VERBOSE = 3
 
 
 class Logger:
     """The server's log."""
 
-    LogLevel = Level
-    INFO = Level.INFO
-    WARNING = Level.WARNING
-    ERROR = Level.ERROR
-    VERBOSE = Level.VERBOSE
+    class LogLevel(Constant):
+        """How urgent a line is."""
+
+        INFO = 0
+        WARNING = 1
+        ERROR = 2
+        VERBOSE = 3
+
+    INFO = LogLevel.INFO
+    WARNING = LogLevel.WARNING
+    ERROR = LogLevel.ERROR
+    VERBOSE = LogLevel.VERBOSE
 
     @staticmethod
-    def log(message: str, level: Level = Level.INFO) -> None:
+    def log(message: str, level: LogLevel = LogLevel.INFO) -> None:
         """Write a line of a level."""
         line = arguments.text("message", message)
-        context.current().host.log(Level(level).name.lower(), line)
+        if not isinstance(level, Logger.LogLevel):
+            raise TypeError(f"level must be one of Logger's, not {level!r}")
+        context.current().host.log(level.name.lower(), line)
 
     @staticmethod
     def log_info(message: str) -> None:
         """Write a line for information."""
-        Logger.log(message, Level.INFO)
+        Logger.log(message, Logger.INFO)
 
     @staticmethod
     def log_warn(message: str) -> None:
         """Write a warning."""
-        Logger.log(message, Level.WARNING)
+        Logger.log(message, Logger.WARNING)
 
     @staticmethod
     def log_error(message: str) -> None:
         """Write an error."""
-        Logger.log(message, Level.ERROR)
+        Logger.log(message, Logger.ERROR)
 
     @staticmethod
     def log_verbose(message: str) -> None:
         """Write a line for a verbose log alone."""
-        Logger.log(message, Level.VERBOSE)
+        Logger.log(message, Logger.VERBOSE)
 
 
 def load_model(model_name: str, config: str = "", files: dict[str, bytes] | None = None) -> None:

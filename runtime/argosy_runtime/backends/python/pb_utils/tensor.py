@@ -29,6 +29,8 @@ class Tensor:
         name = arguments.text("name", name)
         if name == "":
             raise TritonModelException("Tensor name cannot be an empty string.")
+        if not isinstance(numpy_array, np.ndarray):
+            raise TypeError(f"numpy_array must be a numpy.ndarray, not {type(numpy_array).__name__}")
         array = np.asarray(numpy_array)
         number = datatypes.numpy_to_triton_type(array.dtype)
         if number is None:
