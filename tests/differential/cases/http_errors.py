@@ -30,7 +30,25 @@ def _add(*shapes: list[int]) -> Call:
     )
 
 
+OFFSET, SIZE = "shared_memory_offset", "shared_memory_byte_size"
+
+
+def _output(**parameters: Any) -> Call:
+    return infer("identity", _row(), outputs=[{"name": "OUTPUT0", "parameters": parameters}])
+
+
 WRONG = {
+    "offset text, without a region": _one(parameters={OFFSET: "x"}),
+    "size negative, without a region": _one(parameters={SIZE: -1}),
+    "output offset null, without a region": _output(**{OFFSET: None}),
+    "output size boolean, without a region": _output(**{SIZE: True}),
+    "comma before the end of an object": post(IDENTITY, '{"inputs": [] , }'),
+    "comma before the end of an array": post(IDENTITY, '{"inputs": [1,]}'),
+    "unknown escape": post(IDENTITY, '{"inputs": "\\x"}'),
+    "half a surrogate pair": post(IDENTITY, '{"inputs": "\\ud800"}'),
+    "control character": post(IDENTITY, '{"inputs": "\x01"}'),
+    "no digit after the point": post(IDENTITY, '{"inputs": 1.}'),
+    "no digit after the exponent": post(IDENTITY, '{"inputs": 1e}'),
     "rank too low": _one(shape=[4]),
     "rank too low, with an id": infer("identity", _row(shape=[4]), id="abc"),
     "rank too high": _one(shape=[1, 2, 2]),

@@ -71,6 +71,7 @@ CALLS = {
     ),
     "generate accepts gzip": post("/v2/models/text/generate", {"text_input": "hi"}, {"Accept-Encoding": "gzip"}),
     "accepts gzip on an error": post(IDENTITY, {"inputs": []}, {"Accept-Encoding": "gzip"}),
+    "byte order mark": _body(b"\xef\xbb\xbf" + PLAIN),
     "chunks": _chunks(PLAIN),
     "three chunks": _chunks(PLAIN, 10, 20),
     "gzip in chunks": _chunks(gzip.compress(PLAIN), 5, Content_Encoding="gzip"),

@@ -180,9 +180,10 @@ class _Inputs:
         if "binary_data_size" in parameters:
             data = self._take(name, parameters["binary_data_size"])
             return self._read.tensor(name, datatype, shape, data)
-        if "shared_memory_region" in parameters:
+        location = _location(parameters)
+        if location is not None:
             self.locations = self.locations or TensorLocations()
-            self.locations.inputs[name] = _location(parameters)
+            self.locations.inputs[name] = location
             return raw_tensor(name, datatype, shape, b"")
         return Tensor(name, datatype, json_data.read(item["data"], name, datatype, shape, self._read, self._limit))
 
@@ -230,12 +231,14 @@ def _shape(dims: list[Any]) -> tuple[int, ...]:
     return tuple(dims)
 
 
-def _location(parameters: dict[str, Any]) -> TensorLocation:
-    return TensorLocation(
-        typed(parameters["shared_memory_region"], str, "Unable to parse 'shared_memory_region'"),
-        unsigned(parameters.get("shared_memory_offset", 0), "Unable to parse 'shared_memory_offset'"),
-        unsigned(parameters.get("shared_memory_byte_size", 0), "Unable to parse 'shared_memory_byte_size'"),
-    )
+def _location(parameters: dict[str, Any]) -> TensorLocation | None:
+    """Return where a tensor lies, None where it is not in shared memory. Numbers are checked even without a region."""
+    if not parameters:
+        return None
+    region = typed(parameters.get("shared_memory_region", ""), str, "Unable to parse 'shared_memory_region'")
+    offset = unsigned(parameters.get("shared_memory_offset", 0), "Unable to parse 'shared_memory_offset'")
+    size = unsigned(parameters.get("shared_memory_byte_size", 0), "Unable to parse 'shared_memory_byte_size'")
+    return TensorLocation(region, offset, size) if "shared_memory_region" in parameters else None
 
 
 def _read_outputs(
@@ -257,9 +260,10 @@ def _read_outputs(
             count = unsigned(parameters["classification"], "Unable to set 'classification'")
             if count:
                 classes[name] = count
-        if "shared_memory_region" in parameters:
+        location = _location(parameters)
+        if location is not None:
             locations = locations or TensorLocations()
-            locations.outputs[name] = _location(parameters)
+            locations.outputs[name] = location
         elif "binary_data" in parameters and typed(parameters["binary_data"], bool, "Unable to parse 'binary_data'"):
             binary.append(name)
     request.requested_outputs = tuple(names)

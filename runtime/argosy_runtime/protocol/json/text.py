@@ -13,17 +13,24 @@ from argosy_runtime.errors import ServingError, internal
 
 from .nesting import shallow
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_TRAILING_COMMA = re.compile(r",\s*")
 _TOO_DEEP = re.compile("depth|[Rr]ecursion")
 """In messages of the parser, old and new."""
 _PARSE_MESSAGES = (
     ("zero-length", "The document is empty."),
+    ("data is empty", "The document is empty."),
     ("expected ':'", "Missing a colon after a name of object member."),
     ("after document", "The document root must not be followed by other values."),
     ("expected ',' or '}'", "Missing a comma or '}' after an object member."),
     ("expected ',' or ']'", "Missing a comma or ']' after an array element."),
     ("key", "Missing a name for object member."),
     ("UTF-8", "Invalid encoding in string."),
-    ("control character", "Invalid encoding in string."),
+    ("control character", "Invalid escape character in string."),
+    ("escaped sequence", "Invalid escape character in string."),
+    ("low surrogate", "The surrogate pair in string is invalid."),
+    ("after decimal point", "Miss fraction part in number."),
+    ("after exponent sign", "Miss exponent in number."),
     ("infinity", "Number too big to be stored in double."),
 )
 
@@ -34,11 +41,22 @@ def loads(text: bytes | memoryview) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raw = bytes(text)
-        if _TOO_DEEP.search(error.msg) and (plain := shallow(raw)) is not None:
+        plain = raw.removeprefix(_BYTE_ORDER_MARK)
+        if len(plain) < len(raw) and not plain.startswith(_BYTE_ORDER_MARK):
             return loads(plain)
+        if _TOO_DEEP.search(error.msg) and (shortened := shallow(raw)) is not None:
+            return loads(shortened)
         if b"NaN" in raw or b"Infinity" in raw:
             return _loads_with_nan(raw)
-        raise _malformed(error.msg, error.pos) from None
+        raise _malformed(*_located(error)) from None
+
+
+def _located(error: json.JSONDecodeError) -> tuple[str, int]:
+    """Return the message of an error and its place, which for Triton's parser is behind a comma that is too many."""
+    comma = _TRAILING_COMMA.match(error.doc, error.pos) if "trailing comma" in error.msg else None
+    if comma is None:
+        return error.msg, error.pos
+    return "key" if error.doc.startswith("}", comma.end()) else "", comma.end()
 
 
 def doubled_keys(text: bytes | memoryview, document: dict[str, Any]) -> frozenset[str]:
