@@ -48,13 +48,15 @@ def _tensor(tensor: ModelInput | ModelOutput, batch: bool) -> TensorMetadata:
 def statistics(records: Iterable[ModelRecord], name: str, version: str, memory: _Memory) -> pb.ModelStatisticsResponse:
     """Return the counters of the serving versions of `name` and `version`. Raises ServingError where none serves.
 
+    Without a name, those of all versions, whatever `version` is.
+
     `memory` returns what a version of a model, by its identifier, uses.
     """
     serving = [(record, str(number), served) for record in records for number, served in record.serving()]
     if name and not serving:
         raise invalid(f"requested model '{name}' is not available")
-    chosen = [(record, number, served) for record, number, served in serving if version in ("", number)]
-    if version and not chosen:
+    chosen = [(record, number, served) for record, number, served in serving if not name or version in ("", number)]
+    if name and not chosen:
         raise invalid(f"requested model version is not available for model '{name}'")
     response = pb.ModelStatisticsResponse()
     for record, number, served in chosen:

@@ -6,6 +6,7 @@ from google.protobuf.message import DecodeError
 
 from argosy_runtime.http2 import Stream
 from argosy_runtime.protocol.grpc.reflection import Reflection
+from argosy_runtime.protocol.grpc.request import UNPARSABLE
 
 from .rpc.calls import StreamingCall
 from .rpc.metadata import CallHead
@@ -29,7 +30,7 @@ class ReflectionCall(StreamingCall):
         try:
             answer = self._reflection.answer(data)
         except DecodeError:
-            self.fail(Status.INTERNAL, "Exception deserializing request!")
+            self.fail(Status.INTERNAL, UNPARSABLE)
             return
         self._paused = not self.send((answer,), len(answer))
 

@@ -18,6 +18,8 @@ from . import parameters as grpc_parameters
 
 ENDPOINT = "ModelInfer RPC"
 """The name of this endpoint in messages."""
+UNPARSABLE = "Unable to parse request"
+"""The message for bytes that are no message of the method, as Triton's gRPC library has it."""
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 from tritonclient.grpc import service_pb2 as pb
 
-from argosy_runtime.errors import ServingError, invalid
+from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.fifo_cache import FifoCache
 from argosy_runtime.messages import InferRequest, RequestTemplate
 from argosy_runtime.modelconfig import ConfigError
@@ -13,7 +13,7 @@ from argosy_runtime.tensors import Data
 
 from . import parameters as grpc_parameters
 from . import request as grpc_request
-from .request import GrpcOptions, canonical_version
+from .request import UNPARSABLE, GrpcOptions, canonical_version
 from .wire import Cut, cut
 
 _CAPACITY: Final = 1024
@@ -81,11 +81,11 @@ class RequestDecoder:
         return sequence
 
     def parse(self, message: bytes, start: int = 0) -> pb.ModelInferRequest:
-        """Parse the message by protobuf. Raises INVALID_ARG where it is malformed."""
+        """Parse the message by protobuf. Raises ServingError, INTERNAL where it is malformed."""
         try:
             parsed = pb.ModelInferRequest.FromString(message[start:])
-        except DecodeError as error:
-            raise invalid(f"the request is no ModelInferRequest: {error}") from None
+        except DecodeError:
+            raise internal(UNPARSABLE) from None
         if parsed.model_version:
             parsed.model_version = canonical_version(parsed.model_version)
         return parsed

@@ -33,6 +33,12 @@ async def test_bad_calls_end_with_a_status(raw: Raw, body: bytes, changes: dict[
     assert (await raw.ask(body, **changes))["grpc-status"] == str(status.value[0])
 
 
+@pytest.mark.parametrize("method", ["ModelReady", "ModelInfer"])
+async def test_bytes_that_are_no_message(raw: Raw, method: str) -> None:
+    answer = await raw.ask(framed(b"\xff"), path=METHOD + method)
+    assert (answer["grpc-status"], answer["grpc-message"]) == ("13", "Unable to parse request")
+
+
 @pytest.mark.parametrize("method", ["ModelInfer", "ModelStreamInfer"])
 async def test_a_message_that_becomes_too_large_is_refused(plane: Plane, method: str) -> None:
     options = grpc_frontend.GrpcListenOptions(host="127.0.0.1", port=0, max_input_size=1 << 20)

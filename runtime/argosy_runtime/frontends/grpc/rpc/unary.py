@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError, Message
 
 from argosy_runtime.errors import ServingError
 from argosy_runtime.http2 import Stream
+from argosy_runtime.protocol.grpc.request import UNPARSABLE
 
 from .calls import UnaryCall
 from .metadata import CallHead
@@ -68,7 +69,7 @@ class MethodCall(UnaryCall):
         try:
             answer = self._handler(self._request_type.FromString(data[start:]))
         except DecodeError:
-            self.fail(Status.INTERNAL, "Exception deserializing request!")
+            self.fail(Status.INTERNAL, UNPARSABLE)
         except ServingError as error:
             self.refuse(error)
         else:
