@@ -7,7 +7,8 @@ from datetime import datetime
 from argosy.analysis.recordings.recording import Recording
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
-from argosy.api.status import EnsembleStatus, InferenceModelStatus, ScalingStatus, Status
+from argosy.api.scalingstatus import ScalingStatus
+from argosy.api.status import EnsembleStatus, InferenceModelStatus, Status
 from argosy.api.statusparts import EngineStatus
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport

@@ -7,7 +7,8 @@ from typing import Any
 from tests.operator.planning import declared
 
 from argosy.api import ConditionType, Reason, Resource
-from argosy.api.status import InferenceModelStatus, ScalingChange, ScalingStatus
+from argosy.api.scalingstatus import ScalingChange, ScalingStatus
+from argosy.api.status import InferenceModelStatus
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Allocation, AllocationChange, Decision
 from argosy.planning.facts import Gpu, Node, ServerReport

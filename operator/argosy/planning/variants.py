@@ -15,7 +15,8 @@ from argosy.api import Ensemble, EnsembleSpec, InferenceModel, InferenceModelSpe
 from argosy.api.model.adapters import aliases
 from argosy.api.model.variants import Routing, Variant, VariantPlacement
 from argosy.api.model.variantspecs import variant_name, variant_path, variant_spec
-from argosy.api.status import InferenceModelStatus, ScalingStatus, Status
+from argosy.api.scalingstatus import ScalingStatus
+from argosy.api.status import InferenceModelStatus, Status
 from argosy.api.values.identity import Identity
 from argosy.planning.adapters import ALIAS, AdapterModel, adapter_name, adapter_spec, alias_steps
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from argosy.api import Condition, ConditionType, InferenceModelStatus, Reason
-from argosy.api.status import ScalingStatus, VariantStatus
+from argosy.api.scalingstatus import ScalingStatus
+from argosy.api.status import VariantStatus
 from argosy.api.statusparts import RegimeStatus
 from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.autoscaling.pool.variants import VariantsReport

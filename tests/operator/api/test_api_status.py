@@ -13,6 +13,7 @@ from argosy.api import (
     InferenceModelStatus,
     Reason,
     ServingPoolStatus,
+    scalingstatus,
     statusparts,
 )
 from argosy.api import status as parts
@@ -28,8 +29,10 @@ READY = Condition(
 )
 VERSION = parts.VersionStatus(version=2, state=parts.VersionState.SERVING, traffic_percent=100, replicas=2)
 PLACEMENT = parts.PlacementStatus(server="gpus-0", node="a", version=2, gpus=(0, 1))
-SCALING = parts.ScalingStatus(replicas=1, desired=2, reason="Steady", metric="queue delay", observed=3.5, target=10.0)
-NECK = parts.BottleneckStatus(
+SCALING = scalingstatus.ScalingStatus(
+    replicas=1, desired=2, reason="Steady", metric="queue delay", observed=3.5, target=10.0
+)
+NECK = scalingstatus.BottleneckStatus(
     stage="queue", kind="StarvedStage", share=725, evidence="requests wait 30 ms", advice="raise maxReplicas"
 )
 STATUSES: list[parts.ResourceStatus] = [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.operator.autoscaling.loads import START
 
-from argosy.api.status import LanguageStatus
+from argosy.api.scalingstatus import LanguageStatus
 from argosy.autoscaling.metrics.histograms import Distribution
 from argosy.autoscaling.metrics.signals import Signals
 from argosy.autoscaling.pool.language import LanguageReport, language_reports

@@ -1,6 +1,7 @@
 """Events of bottlenecks: when one begins, changes or ends. Pure."""
 
-from argosy.api.status import BottleneckStatus, EnsembleStatus, ServingPoolStatus
+from argosy.api.scalingstatus import BottleneckStatus
+from argosy.api.status import EnsembleStatus, ServingPoolStatus
 from argosy.controller.events.announcements import bottleneck_events
 
 

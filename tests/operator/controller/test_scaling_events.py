@@ -2,7 +2,8 @@
 
 import pytest
 
-from argosy.api.status import InferenceModelStatus, ScalingChange, ScalingStatus
+from argosy.api.scalingstatus import ScalingChange, ScalingStatus
+from argosy.api.status import InferenceModelStatus
 from argosy.controller.events.announcements import scaling_events
 
 

@@ -6,7 +6,8 @@ from tests.operator.planning.declared import ensemble, model, pool
 
 from argosy.api import Condition, ConditionStatus, ConditionType, Ensemble, InferenceModel, Reason, Resource
 from argosy.api.rolloutstatus import RolloutStatus
-from argosy.api.status import BottleneckStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus
+from argosy.api.scalingstatus import BottleneckStatus, ScalingStatus
+from argosy.api.status import EnsembleStatus, InferenceModelStatus
 from argosy.controller.metrics.metrics import Metrics
 from argosy.controller.resources.parsed_body import ParsedBody
 from argosy.controller.resources.store import Store

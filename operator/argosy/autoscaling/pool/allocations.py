@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from argosy.api import InferenceModel, Member, Resource, ServingPool
 from argosy.api.model.batching.dynamic import Batching
-from argosy.api.status import ScalingStatus
+from argosy.api.scalingstatus import ScalingStatus
 from argosy.autoscaling.decision import Allocation, Decision
 from argosy.autoscaling.policy import Bounds, Policy
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from argosy.api import Member
 from argosy.api.conditions import Reason
-from argosy.api.status import ScalingStatus
+from argosy.api.scalingstatus import ScalingStatus
 from argosy.api.values.times import parse_time
 from argosy.autoscaling.bottlenecks import diagnose as diagnosis
 from argosy.autoscaling.decision import Allocation, AllocationChange, Decision, Lowering

@@ -4,15 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from argosy.api import Reason
-from argosy.api.status import (
-    BottleneckStatus,
-    CordonedGpu,
-    EnsembleStatus,
-    InferenceModelStatus,
-    ResourceStatus,
-    ScalingStatus,
-    ServingPoolStatus,
-)
+from argosy.api.scalingstatus import BottleneckStatus, ScalingStatus
+from argosy.api.status import CordonedGpu, EnsembleStatus, InferenceModelStatus, ResourceStatus, ServingPoolStatus
 from argosy.api.statusparts import EngineStatus
 from argosy.autoscaling.bottlenecks.rules import BottleneckKind
 from argosy_agent.contract.builds import BuildFailure, BuildState

@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 
 from argosy.api import ConditionType, Ensemble, Member, Reason
 from argosy.api.rolloutstatus import RolloutStatus
-from argosy.api.status import ScalingStatus
+from argosy.api.scalingstatus import ScalingStatus
 from argosy.api.values.times import parse_time
 
 LABELS = ("namespace", "pool", "kind", "name", "model")

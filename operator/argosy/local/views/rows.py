@@ -10,8 +10,9 @@ from argosy.api.documents import Resource
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.modelformat import LANGUAGE_BACKENDS
 from argosy.api.problems import Problem
+from argosy.api.scalingstatus import ScalingStatus
 from argosy.api.servingpool import ServingPool
-from argosy.api.status import EnsembleStatus, PlacementStatus, ScalingStatus, Status
+from argosy.api.status import EnsembleStatus, PlacementStatus, Status
 from argosy.local.rates import Rate
 from argosy.rollout.state import Phase
 

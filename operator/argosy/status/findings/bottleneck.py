@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from argosy.api.status import BottleneckStatus
+from argosy.api.scalingstatus import BottleneckStatus
 from argosy.api.values.times import parse_time, timestamp
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport, BottleneckState
 from argosy.autoscaling.bottlenecks.rules import Bottleneck, BottleneckKind

@@ -1,6 +1,6 @@
 """What a language model does, in its status, and what a new operator process restores from it."""
 
-from argosy.api.status import LanguageStatus
+from argosy.api.scalingstatus import LanguageStatus
 from argosy.api.values.quantity import THOUSANDTHS
 from argosy.api.values.times import parse_time, timestamp
 from argosy.autoscaling.pool.language import LanguageReport

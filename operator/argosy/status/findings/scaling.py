@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from argosy.api import ConditionType, Ensemble, InferenceModel, Reason, ServingPool
-from argosy.api.status import OutOfMemoryStatus, ScalingChange, ScalingStatus
+from argosy.api.scalingstatus import OutOfMemoryStatus, ScalingChange, ScalingStatus
 from argosy.api.values.times import timestamp
 from argosy.autoscaling.decision import Allocation, AllocationChange, Decision, Lowering
 from argosy.planning.demand.footprint import instances_of

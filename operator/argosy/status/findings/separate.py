@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from argosy.api import Reason
-from argosy.api.status import ScalingStatus
+from argosy.api.scalingstatus import ScalingStatus
 from argosy.api.statusparts import RegimeStatus
 from argosy.api.values.times import timestamp
 from argosy.autoscaling.pool.regimes import FleetRegime

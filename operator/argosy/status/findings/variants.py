@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from argosy.api.model.variants import Variant
-from argosy.api.status import ScalingStatus, VariantStatus, VersionState
+from argosy.api.scalingstatus import ScalingStatus
+from argosy.api.status import VariantStatus, VersionState
 from argosy.api.statusparts import RegimeStatus
 from argosy.api.values.quantity import THOUSANDTHS
 from argosy.api.values.times import parse_time, timestamp

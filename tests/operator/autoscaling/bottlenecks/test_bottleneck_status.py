@@ -4,7 +4,8 @@ from tests.operator.autoscaling.bottlenecks.inputs import at
 from tests.operator.autoscaling.bottlenecks.test_diagnose import kind, starved, well
 from tests.operator.planning.declared import gpu_node, model, pool
 
-from argosy.api.status import BottleneckStatus, InferenceModelStatus
+from argosy.api.scalingstatus import BottleneckStatus
+from argosy.api.status import InferenceModelStatus
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport, BottleneckState, diagnose
 from argosy.autoscaling.bottlenecks.rules import Bottleneck, BottleneckKind
 from argosy.reconcile import reconcile
