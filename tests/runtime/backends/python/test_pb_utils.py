@@ -1,6 +1,8 @@
 """`triton_python_backend_utils` by itself: tensors, data types and the surface users rely on."""
 
+from decimal import Decimal
 from typing import Any
+from unittest.mock import Mock
 
 import ml_dtypes
 import numpy as np
@@ -10,6 +12,7 @@ from torch.utils.dlpack import from_dlpack
 
 from argosy_runtime.backends.python import pb_utils
 from argosy_runtime.backends.python.pb_utils import tensor
+from argosy_runtime.backends.python.pb_utils.sender import InferenceResponseSender
 from argosy_runtime.messages import Array
 
 SURFACE = """
@@ -152,6 +155,39 @@ def test_a_call_takes_what_tritons_binding_takes() -> None:
     assert {type(text) for text in (sent.model_name, sent.id, *sent.requested_outputs, *sent.inputs)} == {str}
 
 
+@pytest.mark.parametrize("number", [True, np.bool_(True), np.uint8(1), np.float32(1.5), Decimal(1), torch.tensor(1)])
+def test_a_number_is_whatever_tritons_binding_makes_an_integer_of(number: Any) -> None:
+    request = call(flags=number)
+    assert (request.flags(), type(request.flags())) == (1, int)
+    sender = InferenceResponseSender(channel := Mock())
+    sender.send(flags=number)
+    channel.deliver.assert_called_once_with(None, True)
+    request.set_release_flags(number)
+    assert not request.is_rescheduled
+
+
+class Row:
+    """A sequence by its elements alone."""
+
+    def __getitem__(self, index: int) -> pb_utils.Tensor:
+        return [pb_utils.Tensor("a", np.ones(1))][index]
+
+
+def test_tensors_are_in_any_sequence() -> None:
+    assert [item.name() for item in pb_utils.InferenceResponse(Row()).output_tensors()] == ["a"]
+    assert [item.name() for item in call(inputs=Row()).inputs()] == ["a"]
+
+
+@pytest.mark.parametrize("decoupled", [np.bool_(False), 0])
+def test_a_call_takes_any_truth_for_decoupled(decoupled: Any) -> None:
+    context = Mock(serving=True)
+    request = call()
+    request._made_by = context
+    context.host.call.return_value = iter(())
+    request.exec(decoupled=decoupled)
+    assert context.host.call.call_args.args[0].decoupled is False
+
+
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
@@ -161,6 +197,12 @@ def test_a_call_takes_what_tritons_binding_takes() -> None:
         (lambda: call(requested_output_names="Y"), "must be a list of str, not str"),
         (lambda: call(requested_output_names=[1]), "an element of requested_output_names must be"),
         (lambda: call(timeout=np.float64(1)), r"timeout must be int, not numpy\.float64"),
+        (lambda: call(flags=1.0), "flags must be int, not float"),
+        (lambda: call(flags=np.float32("nan")), r"flags must be int, not numpy\.float32"),
+        (lambda: call(flags=np.float32("inf")), r"flags must be int, not numpy\.float32"),
+        (lambda: call(flags=1j), "flags must be int, not complex"),
+        (lambda: call(flags=None), "flags must be int, not NoneType"),
+        (lambda: pb_utils.InferenceResponse(7), "output_tensors must be a list, not int"),
         (lambda: call(timeout=-1), "timeout must be from 0 to 18446744073709551615, not -1"),
         (lambda: call(model_version="1"), "model_version must be int, not str"),
         (lambda: call(flags=2**32), "flags must be from 0"),

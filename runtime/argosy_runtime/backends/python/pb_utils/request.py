@@ -183,7 +183,7 @@ class InferenceRequest:
         if not running.serving:
             raise TritonModelException("BLS is only supported during the 'execute' function.")
         try:
-            return running.host.call(Infer(self._outgoing(), decoupled))
+            return running.host.call(Infer(self._outgoing(), bool(decoupled)))
         except ServingError as error:
             return RefusedCall(error)
 
