@@ -5,6 +5,7 @@ allocator of C has given back to the system for each tensor would be such pages,
 """
 
 from collections import deque
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -32,12 +33,18 @@ class BufferPool:
 
         Small ones, and those that the pool has no room for, have memory of their own.
         """
-        begin = self._allocate(size) if size >= _POOLED_FROM else -1
-        if begin < 0:
+        memory = self._shared() if size >= _POOLED_FROM else None
+        begin = -1 if memory is None else self._allocate(size)
+        if memory is None or begin < 0:
             return np.empty(size, np.uint8).data
+        return lend(memory, begin, size, self._gone)
+
+    def _shared(self) -> memoryview | None:
+        """Return the pool's memory, None where the system does not have as much now."""
         if self._memory is None:
-            self._memory = np.empty(self._size, np.uint8).data
-        return lend(self._memory, begin, size, self._gone)
+            with suppress(MemoryError):
+                self._memory = np.empty(self._size, np.uint8).data
+        return self._memory
 
     def _allocate(self, size: int) -> int:
         while self._gone:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from argosy_runtime.messages import Array
 from argosy_runtime.tensors.buffers import BufferPool
 
 LARGE = 1 << 16
@@ -49,6 +50,22 @@ def test_a_buffer_outlives_its_pool():
     buffer[:] = b"x" * LARGE
     gc.collect()
     assert bytes(buffer) == b"x" * LARGE
+
+
+def test_without_memory_for_the_pool_buffers_are_allocated_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = np.empty
+
+    def scarce(size: int, dtype: type) -> Array:
+        if size > LARGE:
+            raise MemoryError
+        return empty(size, dtype)
+
+    pool = BufferPool(2 * LARGE)
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "empty", scarce)
+        assert [len(pool.take(LARGE)) for _ in range(3)] == [LARGE] * 3
+    buffers = [pool.take(LARGE), pool.take(LARGE)]
+    assert address(buffers[1]) - address(buffers[0]) == LARGE, "both lie in the pool"
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3 * LARGE)), max_size=30))
