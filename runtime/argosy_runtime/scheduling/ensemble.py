@@ -6,7 +6,8 @@ scopes above. Which step is ready is known by counting: each scope has, by step,
 The ensemble answers once for each scope at the depth of its deepest output.
 
 A tensor may be left out: an optional input of the ensemble, or an output that a step's model did not return. It then
-counts as written. Steps run without it, and refuse that if they require it, and the ensemble's response lacks it.
+counts as written. Steps run without it, and refuse that if they require it, and the ensemble's response lacks it. So an
+answer of a decoupled step is one without any tensor, too; a bare final flag is none.
 """
 
 from typing import Final
@@ -124,9 +125,8 @@ class EnsembleRun:
         if response.final:
             self._open -= 1
             call.scope.open -= 1
-        outputs = response.outputs
-        if outputs or not call.step.decoupled:
-            self._receive_outputs(call, outputs, response.repeated, progress)
+        if not (response.is_empty and call.step.decoupled):
+            self._receive_outputs(call, response.outputs, response.repeated, progress)
         if response.final:
             self._forget(call.scope)
         self._settle(progress)
@@ -284,7 +284,7 @@ class EnsembleRun:
         names = self._requested.names
         again = frozenset([names[i] for i in range(len(names)) if tensors[i] is self._sent[i]])
         for i in range(len(names)):
-            self._sent[i] = tensors[i]
+            self._sent[i] = None if tensors[i] is LEFT_OUT else tensors[i]
         return again
 
     def _forget(self, scope: Scope) -> None:

@@ -128,10 +128,22 @@ def test_answers_of_a_stream_may_leave_out_different_outputs():
     run, progress = start(config)
     (call,) = progress.calls
     names = []
-    for present in (("y",), ("z",), ("y", "z")):
+    for present in (("y",), ("z",), (), (), ("y", "z")):
         (response,) = answer(run, call, *present, final=False).responses
+        assert (response.is_empty, response.repeated) == (False, frozenset())
         names.append([tensor.name for tensor in response.outputs])
-    assert names == [["out"], ["other"], ["out", "other"]]
+    assert names == [["out"], ["other"], [], [], ["out", "other"]]
+
+
+def test_steps_run_behind_an_answer_of_a_stream_without_outputs_and_not_behind_a_bare_flag():
+    config = ensemble(("stream", {"x": "in"}, {"y": "token"}), ("b", {"maybe": "token"}, {"y": "out"}))
+    run, progress = start(config)
+    (stream,) = progress.calls
+    (behind,) = answer(run, stream, final=False).calls
+    assert behind.request.inputs == {}
+    assert run.receive(stream, InferResponse(final=True)).calls == []
+    (response,) = answer(run, behind, "y").responses
+    assert (response.final, [tensor.name for tensor in response.outputs]) == (True, ["out"])
 
 
 STREAM = ensemble(
