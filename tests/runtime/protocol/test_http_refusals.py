@@ -33,6 +33,11 @@ ONLY_ONE = (
 )
 MISMATCHES = [
     (b"", 500, "failed to parse the request JSON buffer: The document is empty. at 0"),
+    (b"\xef\xbb\xbf", 500, "failed to parse the request JSON buffer: The document is empty. at 3"),
+    (b"\xef\xbb\xbf\xef\xbb\xbf{}", 500, "failed to parse the request JSON buffer: Invalid value. at 3"),
+    (b'\xef\xbb\xbf{"a" 1}', 500, "failed to parse the request JSON buffer: Missing a colon after a name of object member. at 8"),
+    (b'{"\xed\xa0\x80":NaN', 500, "failed to parse the request JSON buffer: Invalid value. at 10"),
+    ('{"é":1,}'.encode(), 500, "failed to parse the request JSON buffer: Missing a name for object member. at 8"),
     (b'{"a" 1}', 500, "failed to parse the request JSON buffer: Missing a colon after a name of object member. at 5"),
     (b"{}x", 500, "failed to parse the request JSON buffer: The document root must not be followed by other values. at 2"),
     (b"[1]", 500, "Unable to parse 'inputs': attempt to access non-existing object member 'inputs'"),

@@ -37,26 +37,36 @@ _PARSE_MESSAGES = (
 
 def loads(text: bytes | memoryview) -> Any:
     """Parse a document. Raises INTERNAL where it is malformed or nested beyond reason, or INVALID_ARG."""
+    return _loads(text, 0)
+
+
+def _loads(text: bytes | memoryview, begin: int) -> Any:
+    """Parse what follows the first `begin` bytes of a document, which are its byte order mark."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raw = bytes(text)
-        plain = raw.removeprefix(_BYTE_ORDER_MARK)
-        if len(plain) < len(raw) and not plain.startswith(_BYTE_ORDER_MARK):
-            return loads(plain)
+        if raw.startswith(_BYTE_ORDER_MARK):
+            if begin:
+                raise _malformed("", begin) from None
+            return _loads(raw[len(_BYTE_ORDER_MARK) :], len(_BYTE_ORDER_MARK))
         if _TOO_DEEP.search(error.msg) and (shortened := shallow(raw)) is not None:
-            return loads(shortened)
+            return _loads(shortened, begin)
         if b"NaN" in raw or b"Infinity" in raw:
-            return _loads_with_nan(raw)
-        raise _malformed(*_located(error)) from None
+            return _loads_with_nan(raw, begin)
+        raise _malformed(*_located(error, begin)) from None
 
 
-def _located(error: json.JSONDecodeError) -> tuple[str, int]:
-    """Return the message of an error and its place, which for Triton's parser is behind a comma that is too many."""
-    comma = _TRAILING_COMMA.match(error.doc, error.pos) if "trailing comma" in error.msg else None
-    if comma is None:
-        return error.msg, error.pos
-    return "key" if error.doc.startswith("}", comma.end()) else "", comma.end()
+def _located(error: json.JSONDecodeError, begin: int) -> tuple[str, int]:
+    """Return the message of an error and its place in bytes.
+
+    For Triton's parser that is behind a comma that is too many.
+    """
+    message, at = error.msg, error.pos
+    if "trailing comma" in message and (comma := _TRAILING_COMMA.match(error.doc, at)) is not None:
+        at = comma.end()
+        message = "key" if error.doc.startswith("}", at) else ""
+    return message, begin + len(error.doc[:at].encode("utf-8", "surrogatepass"))
 
 
 def doubled_keys(text: bytes | memoryview, document: dict[str, Any]) -> frozenset[str]:
@@ -84,13 +94,13 @@ def doubled_keys(text: bytes | memoryview, document: dict[str, Any]) -> frozense
     return frozenset(doubled)
 
 
-def _loads_with_nan(raw: bytes) -> Any:
+def _loads_with_nan(raw: bytes, begin: int) -> Any:
     try:
         document = json.loads(raw)
         # Halves of surrogate pairs, which the faster parser refuses, too.
         json.dumps(document, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        raise _malformed(error.msg, error.pos) from None
+        raise _malformed(*_located(error, begin)) from None
     except UnicodeEncodeError:
         raise _malformed("UTF-8", 0) from None
     except (RecursionError, UnicodeDecodeError):
