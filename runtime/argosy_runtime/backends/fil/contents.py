@@ -1,11 +1,10 @@
 """What a file of trees says of itself, read before Treelite reads it: its format, and its number of classes."""
 
-import mmap
 import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 _BEGINNINGS: Final = (
     (re.compile(rb'\s*\{\s*["}]'), "xgboost_json"),
@@ -17,6 +16,9 @@ _CLASSES: Final = b"num_class"
 _NUMBER: Final = re.compile(rb'(?:"\s*:\s*"?|[=:]\s*|S(?:[iU].|I..|l.{4}|L.{8}))(\d{1,20})', re.DOTALL)
 """What follows that name: in JSON, in LightGBM's text, and in UBJSON, where it is a text after its length."""
 _LONGEST: Final = 64
+"""More bytes than such a name and its number have."""
+PIECE: Final = 1 << 20
+"""Bytes of a file that are read at a time."""
 _HEADER: Final = struct.Struct("<fIi")
 """XGBoost's binary format begins with a score, the features and the classes, after `binf` where that is."""
 
@@ -39,12 +41,13 @@ def named_classes(path: Path, model_type: str) -> int:
 
     Treelite reserves memory for so many before it reads a tree, except for a checkpoint, of which this is 0.
     """
-    if model_type == "treelite_checkpoint" or not path.stat().st_size:
+    if model_type == "treelite_checkpoint":
         return 0
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        binary = model_type == "xgboost" and apparent_type(path) in ("", "xgboost")
-        of_header = _of_header(content[:_LONGEST]) if binary else 0
-        return max(of_header, max(_of_fields(content), default=0))
+    binary = model_type == "xgboost" and apparent_type(path) in ("", "xgboost")
+    with path.open("rb") as file:
+        of_header = _of_header(file.read(_LONGEST)) if binary else 0
+        file.seek(0)
+        return max(of_header, max(_of_fields(file), default=0))
 
 
 def _of_header(first: bytes) -> int:
@@ -52,10 +55,15 @@ def _of_header(first: bytes) -> int:
     return int(_HEADER.unpack_from(header)[2]) if len(header) >= _HEADER.size else 0
 
 
-def _of_fields(content: mmap.mmap) -> Iterator[int]:
-    at = content.find(_CLASSES)
-    while at >= 0:
-        after = at + len(_CLASSES)
-        if number := _NUMBER.match(content[after : after + _LONGEST]):
-            yield int(number[1])
-        at = content.find(_CLASSES, after)
+def _of_fields(file: BinaryIO) -> Iterator[int]:
+    """Yield the numbers of a file. It is not mapped: one that shrinks meanwhile would end the process."""
+    end = b""
+    while piece := file.read(PIECE):
+        content = end + piece
+        at = content.find(_CLASSES)
+        while at >= 0:
+            if number := _NUMBER.match(content, at + len(_CLASSES)):
+                yield int(number[1])
+            at = content.find(_CLASSES, at + 1)
+        # A number that the piece cuts off is found again, and whole.
+        end = content[-_LONGEST:]
