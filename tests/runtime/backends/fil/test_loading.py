@@ -1,16 +1,13 @@
 """Files, parameters and configurations of trees that will not do, each with its name and the way out."""
 
 import json
-import os
 import struct
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.runtime.backends.fil.trees import CONFIG, change_first, forest, lgb, parameters, xgb
 
 from argosy_runtime.backends import fil as backend
-from argosy_runtime.backends.fil import contents
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.modelconfig.instances import instances
 from argosy_runtime.repository.unsupported import without_effect
@@ -152,30 +149,6 @@ def test_more_classes_than_a_file_has_bytes_are_refused(refusal: Any, model_type
     error = refusal(CONFIG % 3, save, model_type=model_type, is_classifier="false")
     assert error.kind is ErrorKind.INTERNAL
     assert ": its num_class is 2000000000, and a file of " in error.message
-
-
-def test_a_number_of_classes_is_found_across_pieces_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contents, "PIECE", 100)
-    file = tmp_path / "model.txt"
-    for before in range(200):
-        file.write_bytes(bytes(before) + b"num_class=1234567890\n" + bytes(150))
-        assert contents.named_classes(file, "lightgbm") == 1234567890
-
-
-def test_a_file_that_shrinks_while_it_is_read_is_read_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "model.txt"
-    file.write_bytes(b"num_class=3\n" * 1000)
-    opened = Path.open
-
-    def shrinking(path: Path, mode: str) -> Any:
-        reader = opened(path, mode)
-        os.truncate(path, 0)
-        return reader
-
-    monkeypatch.setattr(Path, "open", shrinking)
-    assert contents.named_classes(file, "lightgbm") == 0
 
 
 @pytest.mark.parametrize("feature", [5, 500_000_000])
