@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ from argosy_runtime.frontends.http.wire.heads import MAX_HEAD_BYTES
 from argosy_runtime.frontends.http.wire.reply import Reply
 from argosy_runtime.frontends.http.wire.request_context import RequestContext
 from argosy_runtime.frontends.http.wire.timeouts import Phase
+from argosy_runtime.traces import TRACING
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
 
@@ -39,6 +41,20 @@ async def test_no_more_heads_are_recorded_than_a_server_can_bear() -> None:
     for _ in range(2):
         wire.feed(post("/echo", b"", f"X-Long: {'x' * 5000}"))
     assert len(app.made) == 1028
+
+
+async def test_a_traced_request_has_not_the_time_of_one_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    sent = post("/later", b"abc")
+    for traced, piece in ((True, sent[:-1]), (False, sent[-1:])):
+        monkeypatch.setattr(TRACING, "on", traced)
+        wire.feed(piece)
+    app.later[0].reply(Reply(200, ()))
+    monkeypatch.setattr(TRACING, "on", True)
+    begun = time.monotonic_ns()
+    wire.feed(sent)
+    assert app.later[1].received >= begun
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 60])

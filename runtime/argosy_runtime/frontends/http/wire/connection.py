@@ -297,7 +297,7 @@ class Connection(asyncio.Protocol):
         """Have the handler answer a complete request."""
         self.progress += 1
         context = RequestContext(routed.head, data, begin, size, self._writer, self._ended)
-        if TRACING.on:
+        if TRACING.on or self._received:
             context.received, self._received = self._received or monotonic_ns(), 0
         self._context = context
         self._writer.more = bool(self._ahead)
