@@ -102,13 +102,13 @@ class FourClient:
         return self.infer("add_sub", inputs, **kwargs)
 
 
-def connect(name: str, http: str, grpc: str) -> FourClient:
-    """Return the client `name` of a server at the two addresses, host:port."""
+def connect(name: str, http: str, grpc: str, **options: Any) -> FourClient:
+    """Return the client `name` of a server at the two addresses, host:port. `options` are the client's own."""
     module = MODULES[name]
     address = grpc if name.startswith("grpc") else http
     runner = asyncio.Runner()
     client = FourClient(name, module, None, runner)
-    client.inner = client._result(lambda: module.InferenceServerClient(address))
+    client.inner = client._result(lambda: module.InferenceServerClient(address, **options))
     return client
 
 
