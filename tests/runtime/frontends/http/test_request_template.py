@@ -22,7 +22,7 @@ from argosy_runtime.frontends.http.app import HttpApp, HttpOptions
 from argosy_runtime.frontends.http.infer import InferHandler
 from argosy_runtime.frontends.http.request_template import TemplateHandler
 from argosy_runtime.frontends.http.wire.application import Handler
-from argosy_runtime.frontends.http.wire.heads import Head
+from argosy_runtime.frontends.http.wire.heads import Head, read_head
 from argosy_runtime.messages import (
     Deliver,
     InferRequest,
@@ -324,6 +324,12 @@ def test_what_the_head_asks_for_besides_takes_the_ordinary_way(headers: str) -> 
     head = {b"content-length": b"108", b"inference-header-content-length": b"100"}
     assert isinstance(app.handler(Head("POST", "/v2/models/echo/infer", head)), TemplateHandler)
     assert isinstance(app.handler(Head("POST", "/v2/models/echo/infer", head | fields)), InferHandler)
+
+
+def test_the_values_of_headers_are_utf_8_unless_their_bytes_are_none() -> None:
+    head = read_head("POST / HTTP/1.1\r\nA: é\r\nB: ".encode() + b"\xe9\r\n\r\n")
+    assert head is not None
+    assert list(head.fields()) == [("A", "é"), ("B", "é")]
 
 
 def test_an_error_of_a_planned_request_is_reported_as_any() -> None:

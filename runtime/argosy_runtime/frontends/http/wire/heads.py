@@ -77,10 +77,18 @@ class Head:
     def fields(self) -> Iterator[tuple[str, str]]:
         """Yield the names and values of all headers as the client wrote them."""
         for name, value in self.written:
-            yield name.decode("latin-1"), value.decode("latin-1")
+            yield name.decode("latin-1"), _text(value)
 
     def field(self, name: str) -> None:
         """Return None: what a body has in the V2 protocol is the request's own."""
+
+
+def _text(value: bytes) -> str:
+    """Return a header's value: HTTP gives it no encoding, and what is no UTF-8 is Latin-1, as it was."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 class _Reader:
