@@ -29,6 +29,7 @@ ON = {
 VALUES = {
     "metrics-config": "summary_latencies=true",
     "rate-limit-resource": "R:2",
+    "http-restricted-api": "health:key=value",
     "grpc-restricted-protocol": "health:key=value",
     "grpc-infer-response-compression-level": "high",
     "sagemaker-safe-port-range": "8000-9000",
@@ -36,7 +37,7 @@ VALUES = {
 }
 NEEDED = {
     f"{port}-use-ssl{mutual}": ON[f"--{port}-use-ssl-mutual=true"][1:]
-    for port in ("grpc", "metrics")
+    for port in ("http", "grpc", "metrics")
     for mutual in ("", "-mutual")
 }
 
@@ -84,6 +85,26 @@ def test_defaults_are_not_named() -> None:
 def test_the_files_of_http_are_used_by_a_metrics_port_without_its_own() -> None:
     words = [*BASE, "--metrics-use-ssl=true", "--http-server-cert=c", "--http-server-key=k"]
     assert parse(words).without_effect == ()
+
+
+OTHERS_OF_HTTP = {"http-address", "http-max-input-size", "http-server-cert", "http-server-key", "http-root-cert"}
+OTHERS_OF_HTTP |= {f"http-{part}-timeout-secs" for part in ("header", "body", "idle")}
+"""Flags of HTTP that the ports of metrics and gRPC have, too."""
+
+
+def test_flags_of_http_are_named_where_no_port_reads_them() -> None:
+    options = [option for action in argument_parser()._actions for option in action.option_strings]
+    names = {option.removeprefix("--") for option in options if option.startswith("--http-")} - OTHERS_OF_HTTP
+    assert {"http-restricted-api", "http-use-ssl", "http-header-forward-pattern"} <= names
+    for name in sorted(names):
+        words = [*BASE, "--allow-http=false", *NEEDED.get(name, []), _word(name)]
+        assert f"--{name} without --allow-http=true" in parse(words).without_effect
+
+
+@pytest.mark.parametrize("port", ["--openai-port=1", "--allow-sagemaker=true", "--allow-vertex-ai=true"])
+def test_other_ports_of_http_have_its_tls_and_closed_groups(port: str) -> None:
+    words = ["--allow-http=false", port, "--http-restricted-api=health:key=value", *ON["--http-use-ssl-mutual=true"]]
+    assert parse([*BASE, *words], ROUTES).without_effect == ()
 
 
 def test_every_name_of_a_feature_is_a_flag() -> None:

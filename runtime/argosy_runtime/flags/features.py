@@ -32,8 +32,19 @@ def _asks_clients(*ports: str) -> Callable[[argparse.Namespace], bool]:
     return lambda values: any(getattr(values, f"{port}_use_ssl_mutual") for port in ports)
 
 
+def _speaks_http(values: argparse.Namespace) -> bool:
+    """Return whether a port other than that of metrics speaks HTTP."""
+    clouds = values.allow_sagemaker or values.allow_vertex_ai
+    return bool(values.allow_http or clouds or values.openai_port is not None)
+
+
 FEATURES: Final = (
-    Feature("--allow-http=true", lambda values: values.allow_http, ("http-port", "reuse-http-port")),
+    Feature(
+        "--allow-http=true",
+        lambda values: values.allow_http,
+        ("http-port", "reuse-http-port", "http-header-forward-pattern"),
+    ),
+    Feature("--allow-http=true", _speaks_http, ("http-restricted-api", "http-use-ssl", "http-use-ssl-mutual")),
     Feature(
         "--allow-grpc=true", lambda values: values.allow_grpc, ("grpc-*", "reuse-grpc-port", "allow-grpc-reflection")
     ),
