@@ -14,17 +14,16 @@ from functools import partial
 from typing import TypeVar, cast
 
 from argosy_runtime.errors import ServingError, internal, invalid
-
-from . import ensembles, unsupported
-from .adapters.loading import load as load_adapter
-from .folders.layout import ModelFolder
-from .namespaces import NamedModels
-from .preparing import NoVersionError, Prepared, PreparedModel, Preparer
-from .records import ModelRecord
-from .retirement import Retirement, tidy
-from .serving.served import PreparedChange, ServedModel
-from .serving.version import ServedVersion
-from .work import serving_error
+from argosy_runtime.repository import ensembles, unsupported
+from argosy_runtime.repository.adapters.loading import load as load_adapter
+from argosy_runtime.repository.folders.layout import ModelFolder
+from argosy_runtime.repository.namespaces import NamedModels
+from argosy_runtime.repository.preparing import NoVersionError, Prepared, PreparedModel, Preparer
+from argosy_runtime.repository.records import ModelRecord
+from argosy_runtime.repository.retirement import Retirement, tidy
+from argosy_runtime.repository.serving.served import PreparedChange, ServedModel
+from argosy_runtime.repository.serving.version import ServedVersion
+from argosy_runtime.repository.work import serving_error
 
 _log = logging.getLogger("argosy.repository")
 
