@@ -86,7 +86,7 @@ def run_alone(name: str, arguments: list[str]) -> int:
     outcomes = Outcomes()
     code = pytest.main([*arguments, "--numprocesses=1", *first.failed], plugins=[outcomes])
     passed, failed = verdict(first.failed, outcomes)
-    print(*(f"{name}: failed beside others, passed alone: {test}" for test in passed), sep="\n")
+    print(*(f"{name}: failed in parallel with others, passed alone: {test}" for test in passed), sep="\n")
     print(*(f"{name}: failed, and did not pass alone: {test}" for test in failed), sep="\n", flush=True)
     return int(bool(failed) or code != pytest.ExitCode.OK)
 

@@ -20,6 +20,7 @@ gib_per_gpu_freed                       GiB that were moved for each GPU that ca
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -83,13 +84,27 @@ def _family(text: str) -> str:
     return text
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0; found {text!r}")
+def _count(text: str, least: int = 0) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}; found {text!r}")
     return int(text)
 
 
-def _positive(text: str) -> int:
+def _workers(text: str) -> int:
+    return _count(text, 1)
+
+
+def _effort(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number of at least 0; found {text!r}")
+    return value
+
+
+def _fleets(text: str) -> int:
     value = _count(text)
     if not 0 < value <= MOST_SEEDS:
         raise argparse.ArgumentTypeError(f"must be from 1 to {MOST_SEEDS}; found {text!r}")
@@ -103,11 +118,11 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("families", nargs="*", type=_family, default=tuple(FAMILIES), help="Of these families alone.")
     add("--half", choices=(TUNE, JUDGE), default=JUDGE, help="Which seeds. Default: judge.")
-    add("--fleets", type=_positive, default=15, help="Fleets of each family. Default: 15.")
-    add("--effort", type=float, default=10.0, help="CP-SAT's deterministic time for each fleet; 0: none. Default: 10.")
+    add("--fleets", type=_fleets, default=15, help="Fleets of each family. Default: 15.")
+    add("--effort", type=_effort, default=10.0, help="CP-SAT's deterministic time of each fleet; 0: none. Default: 10.")
     add("--models", type=_count, default=10_000, help="Of the large fleet; 0: without it. Default: 10000.")
     add("--changes", type=_count, default=_CHURN, help="Arrivals and departures; 0: without. Default: 1000.")
-    add("--workers", type=_positive, default=2, help="Processes. Default: 2.")
+    add("--workers", type=_workers, default=2, help="Processes. Default: 2.")
     add("--quick", action="store_true", help="Few fleets, a short search, a small large fleet.")
     add("--json", type=Path, nargs="?", const=Path("-"), help="Write JSON to this file, or print it.")
     add("--plot", type=Path, help="Where a picture goes, .svg or .png; needs matplotlib.")

@@ -18,6 +18,7 @@ from benchmarks.packing.rounds import round_cpu_s, settled, with_resource
 from argosy.planning.facts import PoolFacts
 from argosy.snapshot import FleetSnapshot
 
+_KIB_PER_MIB = 1024
 _SHORT = 0.75
 """The share of the GPUs that a plan takes which are there in a shortage."""
 _CHANGES = 3
@@ -39,7 +40,7 @@ def measured(models: int, seed: int) -> dict[str, float | None]:
         f"over_bound_{label}": plan.gpus / bound if not plan.missing else None,
         f"unplaced_{label}": plan.missing,
         f"plan_{label}_cpu_s": full.cpu_s,
-        f"plan_{label}_peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / GIB,
+        f"plan_{label}_peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB_PER_MIB,
     }
     short = _checked(fleet, timed(_short(outcome.facts, int(_SHORT * plan.gpus))))
     return {
@@ -94,7 +95,7 @@ def _with_memory(facts: Sequence[PoolFacts], model: Model) -> tuple[PoolFacts, .
                 replace(
                     group,
                     demands=tuple(
-                        replace(demand, footprint=replace(demand.footprint, memory=model.mib * GIB * GIB))
+                        replace(demand, footprint=replace(demand.footprint, memory=model.mib << 20))
                         if demand.model == model.name
                         else demand
                         for demand in group.demands

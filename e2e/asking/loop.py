@@ -19,7 +19,7 @@ import urllib.request
 
 # kube-proxy refuses connections to a Service until it has heard of a Pod that is ready. After an outage of the API
 # server the node controller marks every Pod of the node not ready, until the kubelet, which asks again after a minute
-# at most, tells otherwise.
+# at most, reports otherwise.
 REFUSED_S = 90.0
 PAUSE_S = 0.1
 _writing = threading.Lock()
@@ -54,7 +54,7 @@ def reply(line: str) -> None:
     number = words.pop("id")
     try:
         answer = run(**words) if "command" in words else ask(**words)
-    except Exception:  # whatever it is, who asked is to see it
+    except Exception:  # the requester gets it, whatever it is
         answer = {"error": traceback.format_exc()}
     with _writing:
         print(json.dumps({"id": number, **answer}), flush=True)

@@ -1,4 +1,4 @@
-"""Train boosted trees that tell three kinds of wine by 13 measurements, and write them as LightGBM's text.
+"""Train boosted trees that classify wines as one of three kinds, and write them as LightGBM's text.
 
 python train.py
 python train.py --out elsewhere

@@ -10,7 +10,7 @@ from benchmarks.packing.baselines import baselines, one_a_gpu
 from benchmarks.packing.bounds import lower_bound
 from benchmarks.packing.comparing import Row, row, summary
 from benchmarks.packing.fleets.every_kind import every_kind
-from benchmarks.packing.fleets.families import FAMILIES, JUDGE, TUNE, fleets
+from benchmarks.packing.fleets.families import FAMILIES, FIRST_SEEDS, JUDGE, TUNE, fleet_of
 from benchmarks.packing.fleets.fleet import Ensemble, Fleet, Machine, Model, Pool
 from benchmarks.packing.optimum import optimum
 from benchmarks.packing.placing import Plan, Server, faults
@@ -24,21 +24,25 @@ def fleet(*models: Model, ensembles: tuple[Ensemble, ...] = (), machines: tuple[
     return Fleet("test", machines, models, ensembles)
 
 
+def drawn(family: str, half: str, count: int) -> list[Fleet]:
+    return [fleet_of(family, FIRST_SEEDS[half] + number) for number in range(count)]
+
+
 def server(gpus: set[int], models: dict[str, tuple[int, ...]], pool: str = "fleet", machine: str = "n") -> Server:
     return Server(pool, machine, frozenset(gpus), models)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_fleets_are_drawn_by_their_seeds_and_the_halves_have_none_in_common(family: str) -> None:
-    judged = fleets(family, JUDGE, 3)
-    assert judged == fleets(family, JUDGE, 3)
+    judged = drawn(family, JUDGE, 3)
+    assert judged == drawn(family, JUDGE, 3)
     assert all(30 <= len(one.models) <= 60 for one in judged)
-    assert not {one.models for one in judged} & {one.models for one in fleets(family, TUNE, 3)}
+    assert not {one.models for one in judged} & {one.models for one in drawn(family, TUNE, 3)}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_is_planned_by_the_operator_and_by_plain_rules_without_a_fault(family: str) -> None:
-    (one,) = fleets(family, TUNE, 1)
+    (one,) = drawn(family, TUNE, 1)
     plans = {"ours": planned(one), **baselines(one)}
     assert {name: faults(one, plan) for name, plan in plans.items()} == {name: [] for name in plans}
     for plan in plans.values():
@@ -190,6 +194,9 @@ def test_it_prints_json_and_draws(tmp_path, capsys) -> None:
         (["heavy-tails"], "there is no family heavy-tails; there are one-size"),
         (["--fleets", "0"], "must be from 1 to 1000; found '0'"),
         (["--models", "x"], "must be a whole number of at least 0; found 'x'"),
+        (["--workers", "0"], "must be a whole number of at least 1; found '0'"),
+        (["--effort", "-1"], "must be a number of at least 0; found '-1'"),
+        (["--effort", "nan"], "must be a number of at least 0; found 'nan'"),
     ],
 )
 def test_wrong_arguments_are_refused_in_words(capsys, arguments: list[str], says: str) -> None:

@@ -38,7 +38,7 @@ def test_what_fails_once_is_named_and_passes_and_what_fails_twice_fails(tmp_path
     assert again(tmp_path).returncode == 1
     alone = again(tmp_path, "--alone")
     assert alone.returncode == code
-    assert "suite: failed beside others, passed alone: test_some.py::test_once_bad\n" in alone.stdout
+    assert "suite: failed in parallel with others, passed alone: test_some.py::test_once_bad\n" in alone.stdout
     assert ("suite: failed, and did not pass alone: test_some.py::test_bad\n" in alone.stdout) is bool(code)
     assert "test_good" not in alone.stdout
 

@@ -12,18 +12,12 @@ TUNE, JUDGE = "tune", "judge"
 FIRST_SEEDS = {TUNE: 1000, JUDGE: 5000}
 MOST_SEEDS = 1000
 GIB = 1024
-"""MiB."""
+"""In MiB, in which sizes are given here."""
 H100, L40S, L4 = ("NVIDIA-H100-80GB-HBM3", 81559), ("NVIDIA-L40S", 46068), ("NVIDIA-L4", 23034)
 """Products with the MiB that GPU feature discovery reports."""
 _SPARE = 1.25
 """GPUs over what the volume takes: enough that nearly every fleet has a place for all, and little beyond it."""
 Random = random.Random
-
-
-def fleets(family: str, half: str, count: int) -> list[Fleet]:
-    """Return the first fleets of a family in a half."""
-    first = FIRST_SEEDS[half]
-    return [fleet_of(family, seed) for seed in range(first, first + count)]
 
 
 def fleet_of(family: str, seed: int) -> Fleet:

@@ -64,7 +64,7 @@ def _is_classifier(parameters: Parameters, model: str) -> bool:
         return _flag(parameters, name)
     raise invalid(
         f"Required parameter is_classifier not found in config of model '{model}': set it to true for a model that "
-        "tells classes, or to false for one that tells values"
+        "predicts classes, or to false for one that predicts values"
     )
 
 

@@ -10,7 +10,7 @@ _NAMES: Final = ("output_class", IS_CLASSIFIER)
 
 
 def classifier_parameter(values: Mapping[str, str]) -> str:
-    """Return the parameter that says whether a model tells classes; empty where none does, although one has to.
+    """Return the parameter that says whether a model predicts classes; empty where none does, although one has to.
 
     It is `is_classifier`, or `output_class`, its name before 25.09, which decides where both are set.
     """

@@ -220,7 +220,7 @@ def test_a_field_that_treelite_does_not_know_is_skipped_where_the_model_says_so(
             ErrorKind.INVALID_ARG,
             (
                 "Required parameter is_classifier not found in config of model 'm': set it to true for a model that "
-                "tells classes, or to false for one that tells values"
+                "predicts classes, or to false for one that predicts values"
             ),
         ),
         (

@@ -1,4 +1,4 @@
-"""Rules of models of trees, whose backend has to know what a model tells."""
+"""Rules of models of trees, whose backend has to know whether a model predicts classes or values."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +23,7 @@ def _is_classifier(spec: InferenceModelFields) -> Iterator[Fault]:
     elif not name and _is_lone_file(spec):
         yield Fault(
             f"is required by models of format {spec.model_format.name}: set {{string_value: 'true'}} for a model that "
-            "tells classes, or {string_value: 'false'} for one that tells values",
+            "predicts classes, or {string_value: 'false'} for one that predicts values",
             ("config", _PARAMETERS, IS_CLASSIFIER),
         )
 
