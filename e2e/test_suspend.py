@@ -1,4 +1,4 @@
-"""`suspend` frees what a pool holds and keeps everything else. Before that, its server remembers answers."""
+"""`suspend` frees what a pool holds and keeps everything else. Before that, its server caches answers."""
 
 import pytest
 
@@ -17,7 +17,7 @@ CACHE = {"cache": {"size": "1Mi"}}
 
 @pytest.fixture(scope="module", autouse=True)
 def served(namespace: Namespace, storage: str) -> None:
-    """Declare a model whose answers its pool's servers remember."""
+    """Declare a model whose answers its pool's servers cache."""
     cached = version_model("answers", "sleepy", storage, config={"response_cache": {"enable": True}})
     namespace.apply(pool("sleepy", **CACHE), cached)
     namespace.ready()

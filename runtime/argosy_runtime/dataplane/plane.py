@@ -20,7 +20,7 @@ from argosy_runtime.protocol.orca import FAMILY, CacheLoad, load_of_blocks
 from argosy_runtime.protocol.trace_settings import Settings
 from argosy_runtime.repository import describing
 from argosy_runtime.repository.folders.layout import ModelFolder, require_folders
-from argosy_runtime.repository.folders.repositories import ListedModels
+from argosy_runtime.repository.folders.repositories import RepositoryModels
 from argosy_runtime.repository.options import ControlMode, RepositoryOptions
 from argosy_runtime.repository.preparing import Preparer
 from argosy_runtime.repository.preparing.features import Features
@@ -218,7 +218,7 @@ class DataPlane:
 
     async def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
         self.registry.require_working()
-        listed = ListedModels({}) if ready_only else await self.registry.listed()
+        listed = RepositoryModels({}) if ready_only else await self.registry.repository_models()
         return self._index.message(self.registry.records, listed, ready_only)
 
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:

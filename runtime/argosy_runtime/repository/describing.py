@@ -14,7 +14,7 @@ from argosy_runtime.telemetry.series import InService, ModelSeries, VersionShare
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .folders.layout import DUPLICATE
-from .folders.repositories import ListedModels
+from .folders.repositories import RepositoryModels
 from .records import ModelRecord, State
 from .serving.routed import ServedVariants
 from .serving.version import ServedVersion
@@ -74,7 +74,7 @@ class Index:
         self._messages: dict[bool, pb.RepositoryIndexResponse] = {}
 
     def message(
-        self, records: Mapping[str, ModelRecord], listed: ListedModels, ready_only: bool
+        self, records: Mapping[str, ModelRecord], listed: RepositoryModels, ready_only: bool
     ) -> pb.RepositoryIndexResponse:
         """Return the state of every version of every `listed` model; one that was never loaded is there by name alone.
 
@@ -92,7 +92,7 @@ class Index:
         return self._messages[ready_only]
 
 
-def _rows(records: Mapping[str, ModelRecord], listed: ListedModels, ready_only: bool) -> list[_Row]:
+def _rows(records: Mapping[str, ModelRecord], listed: RepositoryModels, ready_only: bool) -> list[_Row]:
     rows: list[_Row] = []
     for identifier in sorted(records.keys() | listed.names.keys()):
         record = records.get(identifier)

@@ -14,7 +14,7 @@ from argosy_runtime.messages import InferRequest
 
 from .folders.layout import ModelFolder
 from .folders.overrides import OverrideStore
-from .folders.repositories import ListedModels, Repositories
+from .folders.repositories import Repositories, RepositoryModels
 from .lifecycle.lifecycle import Lifecycle, Purpose
 from .lifecycle.loading import Loader, NewVersion
 from .namespaces import NamedModels
@@ -50,7 +50,7 @@ class Registry:
         """Read the repositories from the disk. Return the folders by identifier."""
         return self.repositories.scan()
 
-    async def listed(self) -> ListedModels:
+    async def repository_models(self) -> RepositoryModels:
         """Return the models that have a folder, and the adapters that loaded models list. Raises ServingError."""
         models = await self.repositories.models()
         return replace(models, names={**self._lifecycle.adapters.names, **models.names})

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.execution.shadow.comparing import ComparisonWork
 from argosy_runtime.repository.folders.layout import ModelFolder
-from argosy_runtime.repository.folders.repositories import ListedModels, Repositories
+from argosy_runtime.repository.folders.repositories import Repositories, RepositoryModels
 from argosy_runtime.repository.namespaces import NamedModels
 from argosy_runtime.repository.records import ModelRecord
 
@@ -98,7 +98,7 @@ async def test_repositories_that_are_namespaces(tmp_path: Path) -> None:
     assert list(repositories.scan()) == identifiers
     assert all(one.problem is None for one in repositories.scan().values())
     assert [one.identifier for one in repositories.named("m")] == identifiers
-    assert await repositories.models() == ListedModels(dict.fromkeys(identifiers, "m"))
+    assert await repositories.models() == RepositoryModels(dict.fromkeys(identifiers, "m"))
     (refused,) = Repositories(paths).named("m")
     assert refused.problem == "model appears in two or more repositories"
-    assert await Repositories(paths).models() == ListedModels({"m": "m"}, frozenset({"m"}))
+    assert await Repositories(paths).models() == RepositoryModels({"m": "m"}, frozenset({"m"}))

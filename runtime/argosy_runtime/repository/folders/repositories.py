@@ -32,7 +32,7 @@ class _Registered:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedModels:
+class RepositoryModels:
     """Models that have a folder: their names by identifier. `duplicates` are those of several repositories."""
 
     names: Mapping[str, str]
@@ -104,14 +104,15 @@ class Repositories:
         self.last_names = frozenset[str]().union(*listed.values())
         return self.last_names
 
-    async def models(self) -> ListedModels:
+    async def models(self) -> RepositoryModels:
         """Return the models that have a folder now. Raises ServingError."""
         listed = await asyncio.to_thread(self._listed)
         if self._namespaces:
-            return ListedModels({identifier_of(str(path), n): n for path, names in listed.items() for n in names})
+            return RepositoryModels({identifier_of(str(path), n): n for path, names in listed.items() for n in names})
         folders = Counter(chain.from_iterable(listed.values()))
         self.last_names = frozenset(folders)
-        return ListedModels(dict(zip(folders, folders, strict=True)), frozenset(n for n in folders if folders[n] > 1))
+        duplicates = frozenset(name for name, count in folders.items() if count > 1)
+        return RepositoryModels(dict(zip(folders, folders, strict=True)), duplicates)
 
     def _listed(self) -> dict[Path, frozenset[str]]:
         """Return the names of the models by repository. One that was registered and is gone has none."""
