@@ -1,11 +1,11 @@
-"""Packing: facts about one pool become a plan with few GPUs, found in one greedy pass.
+"""Packing: facts about one pool become a plan with few GPUs.
 
-Running replicas stay where they are. The others are placed, hardest first, each on its best candidate
-(`scoring.Cost`); if some do not fit, `preemption` frees capacity. The result depends only on the facts, not on their
-order. `pack` is the only solver, for the real run and for what-if.
+Running replicas stay where they are. `search` places the others on few GPUs; where servers do not follow from what
+shares GPUs, each goes to its best candidate (`scoring.Cost`), hardest first. If some do not fit, `preemption` frees
+capacity. The result depends only on the facts, not on their order. `pack` serves the real run and what-if.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from argosy.planning.facts import Footprint, Group, PoolFacts
 from argosy.planning.packing.bound.replicas import BoundReplica, bind, bound_replicas
@@ -17,6 +17,7 @@ from argosy.planning.packing.layout import Layout, PlacedReplica, Replica, Serve
 from argosy.planning.packing.lower_bound import gpus_one_per_model, placed_groups
 from argosy.planning.packing.preemption import PreemptionBudget, preempt
 from argosy.planning.packing.scoring import best
+from argosy.planning.packing.search.solver import solve
 from argosy.planning.packing.servers import settled_names, with_idle_servers
 from argosy.planning.plan import Placement, PoolPlan, ServerPlan, Unplaced
 
@@ -46,13 +47,40 @@ def _settle(facts: PoolFacts) -> tuple[Layout, tuple[Replica, ...]]:
     every, lost = bound_replicas(facts), {node.name for node in facts.nodes if node.lost}
     bound = tuple(replica for replica in every if replica.server.node not in lost)
     start = bind(Layout.empty(Topology.of(facts)), bound)
+    layout, unschedulable = _searched(start) if _derives_servers(start) else _filled(start)
+    layout, unschedulable = _preempted(layout, unschedulable, bound)
+    return _left_behind(layout, unschedulable, [replica for replica in every if replica.server.node in lost])
+
+
+def _derives_servers(layout: Layout) -> bool:
+    """Return whether servers follow from what shares GPUs: not where their number is limited, where CPUs stand in for
+    GPUs, or where a candidate takes memory only if there is some.
+    """
+    limited = layout.topology.facts.max_servers is not None or layout.topology.cpu_only
+    return not limited and not any(group.in_rollout for group in layout.topology.facts.groups)
+
+
+def _searched(start: Layout) -> tuple[Layout, tuple[Replica, ...]]:
+    """Return the layout that the search finds, and the replicas that do not fit into it."""
+    todo = _missing(start)
+    on_gpus = [replica for replica in todo if not _on_cpu(replica)]
+    layout, missing = solve(start, on_gpus)
+    by_rank = next(_dense_orders(start.topology))
+    layout, unschedulable = _fill(layout, sorted((*missing, *filter(_on_cpu, todo)), key=by_rank))
+    return layout, unschedulable
+
+
+def _on_cpu(replica: Replica) -> bool:
+    return all(demand.footprint.on_cpu for demand in replica.group.demands)
+
+
+def _filled(start: Layout) -> tuple[Layout, tuple[Replica, ...]]:
+    """Return the best layout of several orders, each filled greedily."""
     todo = _missing(start)
     attempts = [_fill(start, sorted(todo, key=order)) for order in _dense_orders(start.topology)]
     if all(unschedulable for _, unschedulable in attempts):
         attempts += [_fill(start, sorted(todo, key=order)) for order in _fair_orders(start.topology)]
-    layout, unschedulable = min(attempts, key=lambda attempt: _score(*attempt))
-    layout, unschedulable = _preempted(layout, unschedulable, bound)
-    return _left_behind(layout, unschedulable, [replica for replica in every if replica.server.node in lost])
+    return min(attempts, key=lambda attempt: _score(*attempt))
 
 
 def _left_behind(
@@ -181,6 +209,7 @@ def _capacity(topology: Topology) -> int:
 
 
 def _servers(layout: Layout) -> tuple[ServerPlan, ...]:
+    requested = {group.name: group for group in layout.topology.facts.groups}
     return tuple(
         ServerPlan(
             name=server.name,
@@ -189,16 +218,17 @@ def _servers(layout: Layout) -> tuple[ServerPlan, ...]:
             placements=tuple(
                 placement
                 for placed_replica in sorted(server.placed, key=lambda placed_replica: placed_replica.replica.key)
-                for placement in _placements(layout, server, placed_replica)
+                for placement in _placements(layout, server, placed_replica, requested)
             ),
         )
         for server in layout.servers.values()
     )
 
 
-def _placements(layout: Layout, server: Server, placed: PlacedReplica) -> list[Placement]:
+def _placements(
+    layout: Layout, server: Server, placed: PlacedReplica, requested: Mapping[str, Group]
+) -> list[Placement]:
     group, assignment = placed.replica.group, placed.assignment
-    requested = next(one for one in layout.topology.facts.groups if one.name == group.name)
     return [
         Placement(
             model=demand.model,
@@ -212,7 +242,7 @@ def _placements(layout: Layout, server: Server, placed: PlacedReplica) -> list[P
             surge=demand.footprint.surge,
             unreserved=unreserved(layout, server, placed, desired),
         )
-        for demand, desired, gpus in zip(group.demands, requested.demands, assignment, strict=True)
+        for demand, desired, gpus in zip(group.demands, requested[group.name].demands, assignment, strict=True)
     ]
 
 

@@ -1,0 +1,107 @@
+"""What is to be placed, as numbers: a replica's models that need a GPU, the hardest first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from argosy.planning.facts import Demand
+from argosy.planning.packing.gpu_assignment import hardness
+from argosy.planning.packing.layout import Assignment, Replica, Topology
+
+Level = tuple[bool, int]
+"""The rank of a replica: those below the minimum first, and of both the higher priority first."""
+
+
+class Need(NamedTuple):
+    """What one model takes of each of its GPUs; `gpus` is 0 where it shares one. Memory in bytes."""
+
+    settled: int
+    surged: int
+    compute: int
+    gpus: int
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """A replica to place. `demands`: the positions of `needs` in its group; `nodes`: those that may have it, None for
+    all; `apart`: its group has several replicas. `memory` and `compute` are sums over the models that share GPUs,
+    `exclusive` is the number of GPUs of the others.
+    """
+
+    number: int
+    replica: Replica
+    demands: tuple[int, ...]
+    needs: tuple[Need, ...]
+    nodes: frozenset[int] | None
+    group: str
+    apart: bool
+    level: Level
+    size: int
+    memory: int
+    compute: int
+    exclusive: int
+    ties: bool
+    first_gpus: bool
+
+    @property
+    def shape(self) -> object:
+        """What is the same for items of which none has a place where one of them has none."""
+        return self.needs, self.nodes, self.size, self.first_gpus, self.group if self.apart else ""
+
+    def assignment(self, slots: Assignment) -> Assignment:
+        """Return device indexes by demand of the group, from those by need."""
+        result = dict(zip(self.demands, slots, strict=True))
+        return tuple(result.get(at, ()) for at in range(len(self.replica.group.demands)))
+
+
+def level(replica: Replica) -> Level:
+    """Return the rank of a replica."""
+    return replica.index >= replica.group.needed, -replica.group.priority
+
+
+def items_of(topology: Topology, replicas: Sequence[Replica]) -> list[Item]:
+    """Return the replicas as items, in the order of their names."""
+    ordered = sorted(replicas, key=lambda replica: replica.key)
+    allowed: dict[object, frozenset[int] | None] = {}
+    return [_item(number, replica, _nodes(topology, replica, allowed)) for number, replica in enumerate(ordered)]
+
+
+def _nodes(topology: Topology, replica: Replica, allowed: dict[object, frozenset[int] | None]) -> frozenset[int] | None:
+    """Return the numbers of the nodes that a replica may have; None for all of them."""
+    key = tuple(demand.architectures for demand in replica.group.demands if demand.architectures is not None)
+    if key not in allowed:
+        nodes = topology.nodes.values()
+        able = frozenset(at for at, node in enumerate(nodes) if node.schedulable and replica.group.runs_on(node))
+        allowed[key] = None if len(able) == len(nodes) else able
+    return allowed[key]
+
+
+def _item(number: int, replica: Replica, nodes: frozenset[int] | None) -> Item:
+    group = replica.group
+    order = sorted(
+        (at for at, demand in enumerate(group.demands) if not demand.footprint.on_cpu),
+        key=lambda at: (hardness(group.demands[at].footprint), group.demands[at].model),
+    )
+    needs = tuple(_need(group.demands[at]) for at in order)
+    shared = [need for need in needs if not need.gpus]
+    return Item(
+        number=number,
+        replica=replica,
+        demands=tuple(order),
+        needs=needs,
+        nodes=nodes,
+        group=group.name,
+        apart=group.replicas > 1,
+        level=level(replica),
+        size=group.size,
+        memory=sum(need.settled for need in shared),
+        compute=sum(need.compute for need in shared),
+        exclusive=sum(need.gpus for need in needs),
+        ties=len(needs) > 1 or any(need.gpus > 1 for need in needs),
+        first_gpus=group.first_gpus,
+    )
+
+
+def _need(demand: Demand) -> Need:
+    footprint = demand.footprint
+    return Need(footprint.settled, footprint.surged, footprint.compute, footprint.gpus)

@@ -1,0 +1,140 @@
+"""The search, from a layout with what stays to one with all that has a slot next to it."""
+
+from collections.abc import Iterator, Sequence
+
+from argosy.planning.packing.layout import Layout, PlacedReplica, Replica, Server
+from argosy.planning.packing.search.devices import Devices, devices_of
+from argosy.planning.packing.search.dot_product import DotProduct, Match
+from argosy.planning.packing.search.items import Item, items_of
+from argosy.planning.packing.search.neighbourhood import Neighbourhood
+from argosy.planning.packing.search.objective import Bound, rating
+from argosy.planning.packing.search.rules import component
+from argosy.planning.packing.search.slots import Preference, find_slot
+from argosy.planning.packing.search.starts import dense_starts, fair_starts, fill, ranked_starts
+from argosy.planning.packing.search.state import State
+
+_STEPS, _STEPS_OF_MANY = 1500, 400
+_MANY = 2000
+"""Items above which only a few starts are tried."""
+
+
+def solve(layout: Layout, replicas: Sequence[Replica]) -> tuple[Layout, tuple[Replica, ...]]:
+    """Return the layout with these replicas in addition, and those that have no place.
+
+    Each has a model that needs a GPU. What the layout has stays as it is.
+    """
+    devices, hopeless = devices_of(layout), tuple[Replica, ...]()
+    items = items_of(layout.topology, replicas)
+    if len(items) <= _MANY:
+        hopeless = _hopeless(devices, items)
+        unfit = {replica.key for replica in hopeless}
+        items = items_of(layout.topology, [replica for replica in replicas if replica.key not in unfit])
+    if not items:
+        return layout, hopeless
+    bound = Bound.of(devices, items)
+    state, missing = _best_start(devices, items, bound)
+    if len(items) > 1:
+        missing = Neighbourhood(state, missing, bound).search(_steps(len(items)))
+    last = _last_missing(state, missing)
+    return _applied(layout, state), (*hopeless, *(item.replica for item in last))
+
+
+def _hopeless(devices: Devices, items: Sequence[Item]) -> tuple[Replica, ...]:
+    """Return the replicas that have no place even where nothing else is placed."""
+    state = State(devices, items)
+    shapes = {item.shape: item for item in items}
+    unfit = {shape for shape, item in shapes.items() if find_slot(state, item, Preference()) is None}
+    return tuple(item.replica for item in items if item.shape in unfit)
+
+
+def _last_missing(state: State, missing: Sequence[Item]) -> list[Item]:
+    """Give the places of a group's last replicas to those before them that have none. Return what has none then."""
+    by_group: dict[str, list[Item]] = {}
+    for item in missing:
+        if item.apart:
+            by_group.setdefault(item.group, []).append(item)
+    last = [item for item in missing if not item.apart]
+    for items in by_group.values():
+        last += _reordered(state, items)
+    return last
+
+
+def _reordered(state: State, missing: Sequence[Item]) -> list[Item]:
+    group, absent = missing[0].group, {item.number for item in missing}
+    every = [item for item in state.items if item.group == group]
+    every.sort(key=lambda item: item.replica.index)
+    slots = [state.slots[item.number] for item in every if item.number not in absent]
+    for item in every:
+        if item.number not in absent:
+            state.take(item)
+    for item, of_item in zip(every, slots, strict=False):
+        state.put(item, of_item)
+    return every[len(slots) :]
+
+
+def _steps(items: int) -> int:
+    """Return the steps of a search: a small fleet has few other placements, and more steps gain a large one little."""
+    return _STEPS_OF_MANY if items > _MANY else min(_STEPS, items * items)
+
+
+def _best_start(devices: Devices, items: Sequence[Item], bound: Bound) -> tuple[State, list[Item]]:
+    attempts: list[tuple[State, list[Item]]] = []
+    for state, missing in _starts(devices, items):
+        attempts.append((state, missing))
+        if not missing and state.used <= bound.gpus:
+            return state, missing
+    return min(attempts, key=lambda attempt: rating(*attempt))
+
+
+def _starts(devices: Devices, items: Sequence[Item]) -> Iterator[tuple[State, list[Item]]]:
+    capacity, lacking = devices.largest, True
+    ranked, dense, fair = (tuple(of(capacity)) for of in (ranked_starts, dense_starts, fair_starts))
+    few = len(items) > _MANY
+    for start in (*ranked[:1], *dense[:1]) if few else (*ranked, *dense):
+        state = State(devices, items)
+        missing = fill(state, items, start)
+        lacking = lacking and bool(missing)
+        yield state, missing
+    for match in (Match.WEIGHED,) if few else Match:
+        state = State(devices, items)
+        missing = DotProduct(state, match).fill(items)
+        lacking = lacking and bool(missing)
+        yield state, missing
+    for start in fair if lacking else ():
+        state = State(devices, items)
+        yield state, fill(state, items, start)
+
+
+def _applied(layout: Layout, state: State) -> Layout:
+    """Return the layout with what the state has placed, on servers that go by the GPUs that items tie together."""
+    topology, devices = layout.topology, state.devices
+    names = _free_names(layout)
+    done: set[int] = set()
+    filled: list[tuple[Server, tuple[PlacedReplica, ...]]] = []
+    for number in sorted(state.slots, key=lambda number: min(min(gpus) for gpus in state.slots[number])):
+        if number in done:
+            continue
+        server = component(state, (gpu for gpus in state.slots[number] for gpu in gpus))
+        done |= server.items
+        placed = tuple(_placed(state, one) for one in sorted(server.items))
+        if server.anchors:
+            before = layout.servers[server.anchors[0].name]
+            filled.append((before, (*before.placed, *placed)))
+        else:
+            filled.append((Server(next(names), tuple(topology.nodes)[devices.node[min(server.gpus)]]), placed))
+    return layout.with_servers(filled)
+
+
+def _placed(state: State, number: int) -> PlacedReplica:
+    item, index = state.items[number], state.devices.index
+    slots = tuple(tuple(index[gpu] for gpu in gpus) for gpus in state.slots[number])
+    return PlacedReplica(item.replica, item.assignment(slots))
+
+
+def _free_names(layout: Layout) -> Iterator[str]:
+    base, taken = layout.topology.facts.pool.name, layout.servers.keys() | layout.topology.running.keys()
+    number = 0
+    while True:
+        if (name := f"{base}-{number}") not in taken:
+            yield name
+        number += 1
