@@ -112,6 +112,15 @@ def extract_all(archive: tarfile.TarFile, folder: Path) -> None:
 
 def extract(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
     """Take one member out. Raises OSError and tarfile.TarError."""
+    try:
+        _extract(archive, member, folder)
+    except (KeyError, RecursionError) as error:  # a link to no member, or to itself
+        raise tarfile.ExtractError(
+            f"{member.name!r} is a link to {member.linkname!r}, which is no file of the archive"
+        ) from error
+
+
+def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
     if hasattr(tarfile, "data_filter"):
         archive.extract(member, folder, filter="data")
         return

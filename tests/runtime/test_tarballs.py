@@ -67,6 +67,12 @@ def test_files_folders_and_links_within_come_out(tmp_path: Path) -> None:
     assert os.access(tmp_path / "1", os.X_OK)
 
 
+@pytest.mark.parametrize("link", ["gone", "hard"])
+def test_a_link_to_no_file_of_the_archive_is_refused(tmp_path: Path, link: str) -> None:
+    with pytest.raises(tarfile.ExtractError, match=f"'hard' is a link to '{link}', which is no file of the archive"):
+        extract_all(_archive(_member("hard", tarfile.LNKTYPE, link)), tmp_path)
+
+
 @pytest.mark.parametrize(
     "members",
     [

@@ -44,6 +44,7 @@ def unpack(folder: Path, budget: Budget) -> None:
     archive.unlink()
     _remove_leftovers(folder)
     _raise_lone_folder(folder)
+    _check_links(folder)
     flush(folder)
 
 
@@ -52,6 +53,8 @@ def _extract(archive: Path, is_zip: bool, folder: Path, budget: Budget) -> None:
         if is_zip:
             with zipfile.ZipFile(archive) as zipped:
                 for entry in zipped.infolist():
+                    if not entry.filename:
+                        raise ValueError("a file of the archive has no name")
                     if entry.compress_type == zipfile.ZIP_LZMA:  # takes as much memory as the file says
                         raise ValueError(f"{entry.filename} is packed by LZMA: pack it by deflate, or as .tar.xz")
                     budget.take_file(entry.file_size)
@@ -85,6 +88,15 @@ def _raise_lone_folder(folder: Path) -> None:
         for path in list(top.iterdir()):
             path.rename(folder / path.name)
         top.rmdir()
+
+
+def _check_links(folder: Path) -> None:
+    """Raise ValueError for a link that leads out of the folder, as one may that was within a folder above the model."""
+    root = os.path.realpath(folder)
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
+            link = os.readlink(path)
+            raise ValueError(f"{path.relative_to(folder)} is a link to {link!r}, which is outside the folder")
 
 
 def flush(folder: Path) -> None:

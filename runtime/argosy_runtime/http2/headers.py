@@ -13,6 +13,8 @@ _REQUIRED: Final = (b":method", b":path", b":scheme")
 _OF_A_CONNECTION: Final = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade")
 )
+# Python refuses to read numbers of thousands of digits.
+_MOST_DIGITS: Final = 1000
 _NOT_IN_VALUES: Final = b"\0\r\n"
 
 
@@ -69,7 +71,7 @@ def _content_length(fields: Sequence[Field]) -> int:
     if not declared:
         return -1
     text = declared.pop()
-    if declared or not text.isdigit():
+    if declared or not text.isdigit() or len(text) > _MOST_DIGITS:
         raise MalformedError("content-length is not one number")
     return int(text)
 

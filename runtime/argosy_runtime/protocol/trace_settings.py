@@ -19,6 +19,7 @@ _INT: Final = re.compile(r"\s*([+-]?\d+)", re.ASCII)
 _INT32: Final = 2**31
 _UINT32: Final = 2**32
 _NO_LIMIT: Final = -1
+_MOST_DIGITS: Final = 1000
 
 
 def changes_of_json(document: Mapping[str, Any]) -> dict[str, int | None]:
@@ -85,7 +86,8 @@ def _number(name: str, text: str, got: str) -> int:
     match = _INT.match(text)
     if match is None:
         raise invalid(f"Unable to parse '{name}', got: {text}")
-    number = int(match[1])
+    # Python refuses to read numbers of thousands of digits.
+    number = int(match[1]) if len(match[1]) < _MOST_DIGITS else _INT32
     is_count = name == "trace_count"
     if not -_INT32 <= number < _INT32:
         raise _out_of_range(name, text, (_NO_LIMIT, _INT32 - 1) if is_count else (0, _UINT32 - 1))

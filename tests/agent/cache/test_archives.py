@@ -56,6 +56,13 @@ def test_a_zip_file_that_may_take_any_memory_is_refused(tmp_path: Path) -> None:
         Storage(tmp_path / "cache").fetch((tmp_path / "a.zip").as_uri())
 
 
+def test_a_zip_file_with_a_file_without_a_name_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as zipping:
+        zipping.writestr(zipfile.ZipInfo(""), b"m")
+    with pytest.raises(UnusableError, match="a file of the archive has no name"):
+        Storage(tmp_path / "cache").fetch((tmp_path / "a.zip").as_uri())
+
+
 def test_what_macos_leaves_never_counts(tmp_path: Path) -> None:
     left = {"__MACOSX/._clf": b"x", "clf/._model": b"x", "clf/.DS_Store": b"x", ".DS_Store": b"x"}
     path = zipped(tmp_path / "a.zip", {**left, "clf/model": b"m"})
@@ -72,6 +79,16 @@ def test_an_archive_alongside_what_macos_leaves_is_unpacked(tmp_path: Path) -> N
 def test_a_folder_that_is_the_models_file_stays(tmp_path: Path) -> None:
     path = archive(tmp_path / "a.tgz", **{"model.onnx__model.onnx": b"m", "model.onnx__weights": b"w"})
     assert names(Storage(tmp_path / "cache").fetch(path.as_uri())) == ["model.onnx/model.onnx", "model.onnx/weights"]
+
+
+def test_a_link_that_leads_out_once_its_folder_is_the_model_is_refused(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as tarred:
+        for name, link in (("clf/model", "sub/model"), ("clf/out", "../out")):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.SYMTYPE, link
+            tarred.addfile(member)
+    with pytest.raises(UnusableError, match=r"out is a link to '\.\./out', which is outside"):
+        Storage(tmp_path / "cache").fetch((tmp_path / "a.tar").as_uri())
 
 
 def test_a_top_folder_may_hold_an_entry_of_its_own_name(tmp_path: Path) -> None:

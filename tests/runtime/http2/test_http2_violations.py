@@ -89,6 +89,7 @@ def test_what_is_no_http2_client_is_answered_so(greeting: bytes) -> None:
         ([(b"a", b"1\r\nb: 2")], None),
         ([(b"content-length", b"one")], None),
         ([(b"content-length", b"1"), (b"content-length", b"2")], None),
+        ([(b"content-length", b"3" * 5000)], None),
         ([(b"content-length", b"3")], b"four"),
         ([(b"content-length", b"3")], b"2b"),
     ],

@@ -1,4 +1,4 @@
-"""JSON that is nested too deeply to be parsed: what is not too deep of it is still read."""
+"""JSON that is nested too deeply to be parsed, of which the rest is still read, and numbers that are too long."""
 
 import contextlib
 import json
@@ -25,6 +25,12 @@ def test_members_next_to_a_deep_one_are_read() -> None:
 def test_brackets_that_do_not_match_are_malformed(text: str) -> None:
     with pytest.raises(ServingError, match="failed to parse the request JSON buffer") as caught:
         loads(text.encode())
+    assert caught.value.kind is ErrorKind.INTERNAL
+
+
+def test_a_number_of_thousands_of_digits_is_malformed_next_to_one_that_is_none() -> None:
+    with pytest.raises(ServingError, match=r"Number too big to be stored in double\. at 0") as caught:
+        loads(b"[NaN," + b"9" * 5000 + b"]")
     assert caught.value.kind is ErrorKind.INTERNAL
 
 

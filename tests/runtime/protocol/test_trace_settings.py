@@ -56,6 +56,11 @@ def test_numbers_are_read_as_by_c(text: str, value: int):
             "Unable to parse 'trace_count', value is out of range [ -1, 2147483647 ], got: 99999999999",
         ),
         (
+            {"trace_count": "9" * 5000},
+            ErrorKind.INVALID_ARG,
+            f"Unable to parse 'trace_count', value is out of range [ -1, 2147483647 ], got: {'9' * 5000}",
+        ),
+        (
             {"trace_count": "-2"},
             ErrorKind.INVALID_ARG,
             "Unable to parse 'trace_count'. Expecting value >= -1, got:-2",

@@ -13,6 +13,7 @@ from .messages import Head, json_answer
 
 BODY_LIMIT = 8 << 20
 """Bytes of a body in which the model's name is looked for; prompts of a million tokens have less."""
+_MOST_DIGITS = len(str(BODY_LIMIT))
 _PREFIX = "/v1"
 _GENERATING = frozenset(f"{_PREFIX}/{name}" for name in ("chat/completions", "completions", "embeddings", "responses"))
 _MODELS = f"{_PREFIX}/models"
@@ -62,10 +63,11 @@ def body_length(head: Head) -> int:
     if not (text.isascii() and text.isdigit()):
         message = "no server has the model yet, and the request waits for one only with a header Content-Length"
         raise BodyError(HTTPStatus.LENGTH_REQUIRED, message)
-    if int(text) > BODY_LIMIT:
+    digits = text.lstrip("0") or "0"
+    if len(digits) > _MOST_DIGITS or int(digits) > BODY_LIMIT:
         message = f"no server has the model yet, and a request of {text} bytes does not wait; at most {BODY_LIMIT} do"
         raise BodyError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
-    return int(text)
+    return int(digits)
 
 
 def expects_continue(head: Head) -> bool:

@@ -25,6 +25,7 @@ from .wire.request_context import RequestContext
 
 _CAPACITY: Final = 1024
 _LONGEST_KEY: Final = 4096
+_MOST_DIGITS: Final = 18
 # Below this many bytes a copy is cheaper than a view.
 _COPY_BELOW: Final = 4096
 _ID: Final = b'{"id":"'
@@ -180,7 +181,7 @@ class InferEndpoint:
         """Return the handler of requests with this head to a model."""
         ordinary = InferHandler(self._plane, self._limit, head, self._forwarding.of(head.fields()), model, version)
         declared = head.headers.get(HEADER_LENGTH, b"")
-        json_length = int(declared) if declared.isdigit() else 0
+        json_length = int(declared) if declared.isdigit() and len(declared) <= _MOST_DIGITS else 0
         usable = ordinary.may_use_template and not head.chunked and json_length <= min(head.length, self._limit)
         if not usable or not 0 < json_length <= _LONGEST_KEY:
             return ordinary

@@ -105,6 +105,9 @@ def _loads_with_nan(raw: bytes, begin: int) -> Any:
         raise _malformed("UTF-8", 0) from None
     except (RecursionError, UnicodeDecodeError):
         raise _malformed("Invalid value.", 0) from None
+    except ValueError:
+        # An integer of thousands of digits.
+        raise _malformed("infinity", 0) from None
     return document
 
 

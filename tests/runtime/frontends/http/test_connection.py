@@ -172,6 +172,7 @@ BAD = [
     b"nonsense\r\n\r\n",
     b"\x16\x03\x01\x02\x00",
     b"GET / HTTP/1.1\nA: b\n\n",
+    b"GET http://[a HTTP/1.1\r\n\r\n",
     b"GET / HTTP/1.1\r\nA: " + b"a" * MAX_HEAD_BYTES,
     b"GET / HTTP/1.1\r\nA: " + b"a" * MAX_HEAD_BYTES + b"\r\n\r\n",
     b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: foo\r\n\r\n",
@@ -382,3 +383,13 @@ async def test_finishing_answers_what_is_in_flight_and_nothing_more() -> None:
     idle = Wire(app)
     idle.connection.finish()
     assert idle.closed
+
+
+@pytest.mark.parametrize(
+    ("length", "body"), [(b"03", b"abc"), (b"0 ", b""), (b"0" * 5000 + b"3\t", b"abc"), (b"0" * 5000 + b" ", b"")]
+)
+async def test_a_length_may_begin_with_any_number_of_zeros_and_end_with_a_blank(length: bytes, body: bytes) -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    wire.feed(b"POST /echo HTTP/1.1\r\nContent-Length: " + length + b"\r\n\r\n" + body)
+    assert app.bodies == [body]

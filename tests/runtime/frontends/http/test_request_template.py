@@ -326,6 +326,12 @@ def test_what_the_head_asks_for_besides_takes_the_ordinary_way(headers: str) -> 
     assert isinstance(app.handler(Head("POST", "/v2/models/echo/infer", head | fields)), InferHandler)
 
 
+def test_a_length_of_thousands_of_digits_takes_the_ordinary_way() -> None:
+    app = HttpApp(EchoPlane(templates=True), HttpOptions())
+    head = {b"content-length": b"108", b"inference-header-content-length": b"9" * 5000}
+    assert isinstance(app.handler(Head("POST", "/v2/models/echo/infer", head)), InferHandler)
+
+
 def test_the_values_of_headers_are_utf_8_unless_their_bytes_are_none() -> None:
     head = read_head("POST / HTTP/1.1\r\nA: é\r\nB: ".encode() + b"\xe9\r\n\r\n")
     assert head is not None

@@ -9,6 +9,7 @@ import httptools
 from .reply import Reply
 
 MAX_HEAD_BYTES: Final = 1 << 16
+_MOST_DIGITS: Final = 1000
 # A body with this header may be longer than what is parsed at once.
 _UNBOUNDED: Final = b"inference-header-content-length"
 
@@ -54,7 +55,7 @@ class Head:
         self.path = path
         self.headers = headers
         self.chunked = b"transfer-encoding" in headers
-        self.length = 0 if self.chunked else int(headers.get(b"content-length", b"0"))
+        self.length = 0 if self.chunked else _length(headers.get(b"content-length", b"0"))
         self.expects = headers.get(b"expect", b"").lower() == b"100-continue"
         self.old = old
         self.keep_alive = keep_alive
@@ -81,6 +82,11 @@ class Head:
 
     def field(self, name: str) -> None:
         """Return None: what a body has in the V2 protocol is the request's own."""
+
+
+def _length(value: bytes) -> int:
+    """Return a length that the parser has taken: with any number of zeros before it, of which Python reads not all."""
+    return int(value if len(value) < _MOST_DIGITS else value.strip().lstrip(b"0") or b"0")
 
 
 def _text(value: bytes) -> str:
@@ -143,15 +149,23 @@ def read_head(data: bytes) -> Head | None:
         return None
     if not (reader.complete and reader.has_one_length()):
         return None
+    path = _path(reader.url)
+    if path is None:
+        return None
     method = parser.get_method().decode("latin-1")
     old = parser.get_http_version() != "1.1"
-    return Head(method, _path(reader.url), reader.headers, old, reader.keep_alive, reader.written)
+    return Head(method, path, reader.headers, old, reader.keep_alive, reader.written)
 
 
-def _path(url: bytes) -> str:
+def _path(url: bytes) -> str | None:
+    """Return the path of a request's target; None where it is a URL that cannot be read."""
     text = url.decode("latin-1")
     if not text.startswith("/") and "://" in text:
-        text = urlsplit(text).path or "/"
+        try:
+            text = urlsplit(text).path or "/"
+        except ValueError:
+            # It has one bracket of an IPv6 address without the other.
+            return None
     return text.partition("?")[0]
 
 
