@@ -2,6 +2,7 @@
 # make test     set up, check the code, fetch the programs that tests need, and run every test in parallel workers
 # make check    lint, types, import rules, generated files, Dockerfiles, workflows
 # make e2e      the end-to-end tests alone: a real Kubernetes cluster on this machine, as root
+# make fuzz     fuzz what reads requests and files of models, 20 s a target: FUZZ='TARGET --seconds N'
 # make compile  compile the server's hot modules by mypyc, where there is a C compiler
 # make gpu      the tests of a real GPU, which make test skips where there is none
 # make clean    delete the environment and what was compiled
@@ -42,7 +43,7 @@ PURE = PYTHONPATH=$(CURDIR)/build/pure ARGOSY_FORM=pure $(BIN)/python -m tests.a
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
-.PHONY: setup help compile run test check programs suite pure e2e gpu bench-triton bench-peers bench-scaling bench-scale bench-soak bench-scrapes bench-planning bench-packing bench-stages bench-gpu bench-engines bench-language clean
+.PHONY: setup help compile run test check programs suite pure e2e gpu fuzz bench-triton bench-peers bench-scaling bench-scale bench-soak bench-scrapes bench-planning bench-packing bench-stages bench-gpu bench-engines bench-language clean
 
 setup: compile
 
@@ -147,6 +148,12 @@ gpu: setup
 
 bench-gpu: setup
 	$(BIN)/python -m benchmarks.gpu $(BENCH)
+
+# On sources: what is compiled shows no coverage. atheris comes with the first run.
+fuzz: setup
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[fuzz]'
+	$(BIN)/python hatch_build.py pure
+	PYTHONPATH=$(CURDIR)/build/pure $(BIN)/python -m tests.fuzz $(FUZZ)
 
 clean:
 	rm -rf $(VENV) .argosy build

@@ -2,43 +2,28 @@
 else, and never slowly.
 """
 
-# An error is one of two outcomes, and not expected. Messages stand whole on their line.
-# ruff: noqa: E501, PT017
+# Messages stand whole on their line.
+# ruff: noqa: E501
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fuzz.oracles import check_tensors, outcome
 from tests.mutations import mutated, texts
 from tests.properties import examples
 from tritonclient.grpc import service_pb2 as pb
 
-from argosy_runtime.errors import ErrorKind, ServingError
-from argosy_runtime.messages import InferRequest
 from argosy_runtime.protocol import generate
 from argosy_runtime.protocol.grpc import request as grpc_request
 from argosy_runtime.protocol.grpc.templates import RequestDecoder
 from argosy_runtime.protocol.http import request as http_request
 from argosy_runtime.protocol.model_view import ModelView, TensorView
-from argosy_runtime.tensors import split_strings
 
 LIMIT = 1000
-CLIENTS = (ErrorKind.INVALID_ARG, ErrorKind.UNSUPPORTED, ErrorKind.INTERNAL)
-"""INTERNAL is Triton's kind for JSON that cannot be read."""
-PARSER = (
-    "Unable to ",
-    "attempt to ",
-    "failed to parse the request JSON",
-    "failed to get ",
-    "Failed to ",
-    "Expected JSON",
-)
-"""How Triton's messages about JSON begin; INTERNAL has no others."""
-
 NUMBERS = {"name": "A", "datatype": "INT32", "shape": [2], "data": [1, 2]}
 DOCUMENTS = st.sampled_from(
     [
@@ -65,34 +50,6 @@ DOCUMENTS = st.sampled_from(
         {"inputs": [NUMBERS], "outputs": [{"name": "O", "parameters": {"binary_data": True}}]},
     ]
 )
-
-
-def outcome(decode: Callable[[], Any]) -> Any:
-    """Return what a codec returns; of a refusal, which must be the client's, None."""
-    try:
-        return decode()
-    except ServingError as error:
-        assert error.kind in CLIENTS
-        assert error.message
-        if error.kind is ErrorKind.INTERNAL:
-            bare = error.message.removeprefix("Converting keyword: 'parameters': ")
-            assert bare.startswith(PARSER), error.message
-        return None
-
-
-def check_tensors(request: InferRequest, placed: frozenset[str] = frozenset()) -> None:
-    """Check that each input has as much data as its shape and type say."""
-    for name, tensor in request.inputs.items():
-        assert name == tensor.name
-        if name in placed:
-            assert tensor.data == b""
-            continue
-        array = tensor.array
-        assert array.shape == tensor.shape
-        if tensor.datatype == "BYTES":
-            assert len(split_strings(tensor.data)) == array.size
-        else:
-            assert len(tensor.data) == array.nbytes == tensor.spec().size
 
 
 def decode_http(body: bytes, header_length: int) -> None:
