@@ -241,11 +241,13 @@ def _echo(request: InferRequest) -> InferResponse:
 
 def _response(
     request: InferRequest,
-    outputs: Sequence[Tensor] = (),
+    outputs: Sequence[Tensor] | None = None,
     error: ServingError | None = None,
     final: bool = True,
 ) -> InferResponse:
-    return InferResponse(request.model_name, "1", request.id, list(outputs), {}, error, final)
+    """Return a response; without outputs and error it is a bare final flag."""
+    answered = None if outputs is None else list(outputs)
+    return InferResponse(request.model_name, "1", request.id, answered, {}, error, final)
 
 
 @dataclass

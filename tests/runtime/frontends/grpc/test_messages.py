@@ -25,7 +25,7 @@ async def test_an_unknown_method(channel: grpc.aio.Channel) -> None:
 
 async def test_what_is_no_message(channel: grpc.aio.Channel) -> None:
     assert (await refused(channel.unary_unary(METHOD + "ModelReady")(b"\xff"))).code() is CODE.INTERNAL
-    assert (await refused(channel.unary_unary(METHOD + "ModelInfer")(b"\xff"))).code() is CODE.INVALID_ARGUMENT
+    assert (await refused(channel.unary_unary(METHOD + "ModelInfer")(b"\xff"))).code() is CODE.INTERNAL
 
 
 async def test_messages_in_any_language(stub: Any) -> None:

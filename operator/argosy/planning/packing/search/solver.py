@@ -13,7 +13,8 @@ from argosy.planning.packing.search.slots import Preference, find_slot
 from argosy.planning.packing.search.starts import dense_starts, fair_starts, fill, ranked_starts
 from argosy.planning.packing.search.state import State
 
-_STEPS, _STEPS_OF_MANY = 1500, 400
+_STEPS, _STEPS_OF_LARGE, _LARGE = 1500, 400, 300
+"""Steps of a search, and those of one with more than so many items: more of them cost seconds and free hardly a GPU."""
 _MANY = 2000
 """Items above which only a few starts are tried."""
 
@@ -73,8 +74,8 @@ def _reordered(state: State, missing: Sequence[Item]) -> list[Item]:
 
 
 def _steps(items: int) -> int:
-    """Return the steps of a search: a small fleet has few other placements, and more steps gain a large one little."""
-    return _STEPS_OF_MANY if items > _MANY else min(_STEPS, items * items)
+    """Return the steps of a search: a small fleet has few other placements."""
+    return _STEPS_OF_LARGE if items > _LARGE else min(_STEPS, items * items)
 
 
 def _best_start(devices: Devices, items: Sequence[Item], bound: Bound) -> tuple[State, list[Item]]:
