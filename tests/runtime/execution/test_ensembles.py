@@ -28,8 +28,8 @@ class StepRequest(Submitted):
         self._deliver = deliver
 
     def answer(self, *names: str, final: bool = True, error: ServingError | None = None) -> None:
-        """Send a response with these outputs."""
-        outputs = [Tensor(name, "FP32", np.zeros(1, np.float32)) for name in names]
+        """Send a response with these outputs; without any and without an error it is a bare final flag."""
+        outputs = [Tensor(name, "FP32", np.zeros(1, np.float32)) for name in names] or None
         self._deliver(InferResponse(outputs=outputs, error=error, final=final))
 
 
