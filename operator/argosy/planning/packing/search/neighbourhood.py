@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from argosy.planning.packing.search.items import Item
-from argosy.planning.packing.search.objective import Bound, lack
+from argosy.planning.packing.search.objective import Bound, rating
 from argosy.planning.packing.search.slots import Fit, Opening, Preference, find_slot
 from argosy.planning.packing.search.starts import dominant, memory, total
 from argosy.planning.packing.search.state import State
@@ -52,12 +52,12 @@ class Neighbourhood:
         state = self._state
         out = self._ruined()
         homeless = self._sampled()
-        before = (lack(state, homeless), state.used, state.shared_nodes, -state.fullness)
+        used, before = state.used, rating(state, homeless)
         state.log = []
         for item in out:
             state.take(item)
-        left = self._recreate([*out, *homeless], before[1], len(homeless))
-        if (lack(state, left), state.used, state.shared_nodes, -state.fullness) > before:
+        left = self._recreate([*out, *homeless], used, len(homeless))
+        if rating(state, left) > before:
             state.undo()
             return
         state.log = None
