@@ -8,8 +8,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
-PAGES = ["architecture.md", "explanation/control-plane.md", "explanation/data-plane.md", "glossary.md", "gpu.md"]
-GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+GLOSSARIES = ["glossary.md", "glossary-server.md"]
+PAGES = ["architecture.md", "explanation/control-plane.md", "explanation/data-plane.md", *GLOSSARIES, "gpu.md"]
+GLOSSARY = "".join((ROOT / "docs" / name).read_text() for name in GLOSSARIES)
 DATA_PLANE = (ROOT / "docs" / "explanation" / "data-plane.md").read_text()
 WALKS = re.split(r"^##+ One (\w+) on its way$", TEXT + DATA_PLANE, flags=re.MULTILINE)[1:]
 STOPS = {
@@ -60,7 +61,7 @@ def test_every_package_has_a_row(heading: str, folder: str) -> None:
     assert {package.parent.name for package in (ROOT / folder).glob("*/__init__.py")} <= named
 
 
-def test_the_glossary_has_every_term_once() -> None:
+def test_the_glossaries_have_every_term_once() -> None:
     terms = [term for term in re.findall(r"^\| ([^|]+) \|", GLOSSARY, re.MULTILINE) if term not in ("term", "---")]
     assert len(terms) > 40
     assert sorted(terms) == sorted(set(terms))
