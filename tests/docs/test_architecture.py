@@ -8,9 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
-GLOSSARIES = ["glossary.md", "glossary-server.md"]
-PAGES = ["architecture.md", "explanation/control-plane.md", "explanation/data-plane.md", *GLOSSARIES, "gpu.md"]
-GLOSSARY = "".join((ROOT / "docs" / name).read_text() for name in GLOSSARIES)
+PAGES = ["architecture.md", "explanation/control-plane.md", "explanation/data-plane.md", "glossary.md", "gpu.md"]
+GLOSSARY = "".join((ROOT / "docs" / name).read_text() for name in ("glossary.md", "glossary-server.md"))
 DATA_PLANE = (ROOT / "docs" / "explanation" / "data-plane.md").read_text()
 WALKS = re.split(r"^##+ One (\w+) on its way$", TEXT + DATA_PLANE, flags=re.MULTILINE)[1:]
 STOPS = {
