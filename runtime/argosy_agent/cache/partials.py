@@ -10,7 +10,6 @@ A folder changes hands by being renamed, which one process alone can do. Two tha
 instant may both fetch it; the second finds it there when it is done, and drops its own.
 """
 
-import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -20,11 +19,11 @@ from pathlib import Path
 
 from argosy_agent.threads import repeated
 from argosy_agent.transfer.journal import Journal
+from argosy_common.publishing import publish
 
 from .owners import BEAT_S, GONE_AFTER_S, Owner, disk_time, is_at_work
 
 PREFIX = ".partial-"
-_EXISTS = (errno.EEXIST, errno.ENOTEMPTY)
 LEFT_FOR_S = 24 * 3600.0
 """How long an unclaimed partial copy is kept."""
 
@@ -70,19 +69,9 @@ class Partial:
         The other's copy may be gone again since the rename found it; then this one takes its place.
         """
         self.files.chmod(0o755)
-        while not self._renamed(target):
+        while not publish(self.files, target) and not target.is_dir():
             pass
         _flush_folder(target.parent)
-
-    def _renamed(self, target: Path) -> bool:
-        """Return whether `target` is there: this copy or another's."""
-        try:
-            self.files.rename(target)
-        except OSError as error:
-            if error.errno not in _EXISTS:
-                raise
-            return target.is_dir()
-        return True
 
 
 @dataclass(frozen=True, slots=True)

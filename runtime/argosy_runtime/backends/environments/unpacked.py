@@ -16,10 +16,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from argosy_common.publishing import publish
 from argosy_common.tarballs import extract_all, opened
 
 _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL)
-_EXISTS = (errno.EEXIST, errno.ENOTEMPTY)
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -112,27 +112,13 @@ def _unpacked(archive: Path, target: Path) -> Unpacked | None:
     try:
         with opened(archive) as contents:
             extract_all(contents, partial)
-        published = _published(partial, target)
+        published = publish(partial, target)
     finally:
         if not published:
             unpacked.release()
             shutil.rmtree(partial, ignore_errors=True)
     unpacked.folder = target
     return unpacked if published else None
-
-
-def _published(partial: Path, target: Path) -> bool:
-    """Rename `partial` to `target`. Return False where `target` existed already. Raises OSError.
-
-    It may be gone again since, so the error alone says that it existed.
-    """
-    try:
-        partial.rename(target)
-    except OSError as error:
-        if error.errno not in _EXISTS:
-            raise
-        return False
-    return True
 
 
 def _remove_if_unused(folder: Path) -> None:
