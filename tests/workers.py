@@ -12,6 +12,7 @@ TOGETHER = (
     ("tests/cluster_tools/test_node.py", "node"),  # a machine has one: its own cluster first, then that of e2e/
     ("e2e/test_fleet.py", "fleet"),  # its nodes are hollow
     ("e2e/test_admission.py", "fleet"),  # it has no nodes
+    ("e2e/test_packing.py", "fleet"),  # its nodes are played
     ("e2e/", "node"),
     ("tests/operator/api/on_server/", "api server of custom resources"),
     ("tests/operator/cluster/", "api server"),
