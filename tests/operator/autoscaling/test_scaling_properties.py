@@ -79,6 +79,7 @@ def test_a_decision_stays_within_bounds_steps_and_spare_capacity(
 @example(1181.5160921544732, 2, 124680, 0.05)
 @example(174.0, 1, 0, 0.05)
 @example(158.13022827571973, 2, 358820, 0.05)
+@example(282.0, 2, 2, 0.05)
 def test_a_constant_load_is_answered_and_no_step_undone(rate: float, instances: int, seed: int, noise: float) -> None:
     """Once it has settled, an estimate that becomes better asks for at most one step; none is ever undone."""
     policy = replace(POLICY, bounds=replace(POLICY.bounds, max_instances=instances, max_replicas=100))

@@ -1,8 +1,8 @@
 """Instances and the batching window, which change in place and need no further GPU.
 
-They are raised immediately to the cheapest setting with which the serving replicas carry the load, and lowered to the
-cheapest that carries the largest load of the window. Instances beyond the number measured so far are tried one at a
-time, and their capacity counts once it is measured.
+They are raised immediately to the cheapest setting with which the serving replicas carry the load. They are lowered to
+the cheapest that carries the largest load of the window and a little more, so that noise does not raise them again.
+Instances beyond the number measured so far are tried one at a time, and their capacity counts once it is measured.
 """
 
 from msgspec import structs
@@ -10,6 +10,7 @@ from msgspec import structs
 from argosy.autoscaling.capacity.options import Option
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.load import Load
+from argosy.autoscaling.settings import SAME
 from argosy.autoscaling.stage import Stage
 
 
@@ -26,6 +27,8 @@ def setting(stage: Stage, load: Load, options: tuple[Option, ...], replicas: int
     settings = [(option.instances, option.window_s) for option in options]
     present = (allocation.instances, allocation.window_s)
     here = settings.index(present) if present in settings else None
+    if here is not None and here > enough:
+        enough = min(here, _first(options, (1 + SAME) * largest / replicas))
     option = options[enough]
     is_short = load.rate > serving * options[-1].rate
     if is_short and (untried := _untried(stage, options[-1])) is not None:
