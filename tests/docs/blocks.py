@@ -38,6 +38,7 @@ EXCUSES = {
     r"argosy advise ": "needs results of a run: tests/operator/bench/variants/test_advise.py makes some, and runs it",
     r"argosy (up \S+ --bundles|replay) ": "a bundle's name has its time: tests/operator/cli/test_replay.py has some",
     r"argosy up examples/rollout$|python examples/rollout/drive": "takes half a minute: tests/examples/test_rollout.py",
+    r"argosy plan --cluster": "needs a cluster: tests/operator/cluster/test_plan_cluster.py reads one",
     r"argosy rollout \w+ ": "needs a rollout under way: tests/operator/cli/rollout has some, and runs the commands",
     r"argosy serve .*[=\s][A-Z]+\b": "a placeholder stands for the reader's own repository",
 }

@@ -2,8 +2,10 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -43,3 +45,21 @@ def refuse(problems: Iterable[str]) -> NoReturn:
     for problem in problems:
         typer.echo(problem, err=True)
     raise typer.Exit(1)
+
+
+def with_options(options: type, parameter: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that gives a command the fields of a dataclass as options, in place of one parameter."""
+    fields = signature(options, eval_str=True).parameters
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_fields(**values: Any) -> None:
+            group = options(**{name: values.pop(name) for name in fields})
+            command(**{parameter: group}, **values)
+
+        own = [one for one in signature(command, eval_str=True).parameters.values() if one.name != parameter]
+        every = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in (*own, *fields.values())]
+        with_fields.__signature__ = Signature(every)  # type: ignore[attr-defined]
+        return with_fields
+
+    return decorated

@@ -1,22 +1,21 @@
-"""`argosy plan`: place models on given nodes without a cluster, by the operator's own solver."""
+"""`argosy plan`: place models on nodes, in files or of a cluster, by the operator's own solver. Nothing is changed."""
 
 import sys
 from datetime import UTC, datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from argosy.api.conditions import ConditionType, Reason
 from argosy.cli.planning.built_plan import built_plan
-from argosy.cli.planning.nodes import NodesError, read_nodes
+from argosy.cli.planning.fleet.files import FleetError
+from argosy.cli.planning.fleet.options import Fleet, FleetOptions
 from argosy.cli.planning.plan_document import plan_document
 from argosy.cli.planning.plan_picture import plan_picture
 from argosy.cli.planning.plan_table import plan_table
-from argosy.cli.terminal import Filenames, console, print_document, refuse
-from argosy.local.manifests.checks import checked, local_shapes
-from argosy.local.manifests.reading import read_manifests
+from argosy.cli.terminal import console, print_document, refuse, with_options
+from argosy.planning.explanation.difference import difference
 from argosy.reconcile import RoundOutcome
 from argosy.snapshot import FleetSnapshot
 from argosy.status.advice import advice_on_changes
@@ -24,9 +23,6 @@ from argosy.status.findings.unsupported import settings_without_effect
 
 UNPLACED = 2
 _PIPE_WIDTH = 140
-_NO_NODES = (
-    "--nodes is required: a plan is made for nodes. Write them to a file with: kubectl get nodes -o yaml > nodes.yaml"
-)
 
 
 class Output(StrEnum):
@@ -38,43 +34,44 @@ class Output(StrEnum):
     SVG = "svg"
 
 
+@with_options(FleetOptions, "fleet_options")
 def plan(
-    filename: Filenames,
-    nodes: Annotated[
-        Path | None,
-        typer.Option("--nodes", help="The nodes, as `kubectl get nodes -o yaml` writes them."),
-    ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to write the plan.")] = Output.TABLE,
+    *,
+    fleet_options: FleetOptions,
 ) -> None:
-    """Show on which GPUs models would be placed, how full each would be, and what fits nowhere.
+    """Show on which GPUs models would be placed, how full each would be, what fits nowhere, and what would change.
 
     Exit status: 0 if everything is placed, 1 if the input is wrong, 2 if something fits nowhere.
     """
-    if nodes is None:
-        refuse([_NO_NODES])
-    manifests = read_manifests(*filename)
-    shapes = local_shapes(manifests.resources)
-    problems = [str(problem) for problem in checked(manifests, shapes).problems]
-    try:
-        machines = read_nodes(nodes)
-    except NodesError as error:
-        problems += error.problems
-    if problems:
-        refuse(problems)
-    snapshot = FleetSnapshot(tuple(manifests.resources), tuple(machines), shapes=shapes)
-    outcome, builds = built_plan(snapshot, datetime.now(UTC))
-    notes = [*settings_without_effect(manifests.resources), *advice_on_changes(manifests.resources, {})]
-    for line in notes:
-        typer.echo(line, err=True)
-    fleet, facts, advice = outcome.plan, outcome.facts, _advice(outcome)
+    now = datetime.now(UTC)
+    fleet = _fleet(fleet_options, now)
+    outcome, builds = built_plan(fleet.snapshot, now)
+    _print_notes(fleet.snapshot, outcome)
+    changes = difference(fleet.running, outcome.plan) if fleet.running is not None else None
+    placed, facts, advice = outcome.plan, outcome.facts, _advice(outcome)
     if output is Output.TABLE:
-        console(_PIPE_WIDTH).print(plan_table(fleet, facts, builds, advice))
+        console(_PIPE_WIDTH).print(plan_table(placed, facts, builds, advice, changes))
     elif output is Output.SVG:
-        sys.stdout.write(plan_picture(fleet, facts))
+        sys.stdout.write(plan_picture(placed, facts))
     else:
-        print_document(plan_document(fleet, facts, builds, advice), as_json=output is Output.JSON)
-    if any(pool.unplaced for pool in fleet.pools):
+        print_document(plan_document(placed, facts, builds, advice, changes), as_json=output is Output.JSON)
+    if any(pool.unplaced for pool in placed.pools):
         raise typer.Exit(UNPLACED)
+
+
+def _fleet(options: FleetOptions, now: datetime) -> Fleet:
+    try:
+        return options.fleet(now)
+    except FleetError as error:
+        refuse(error.problems)
+
+
+def _print_notes(snapshot: FleetSnapshot, outcome: RoundOutcome) -> None:
+    """Print what the operator would report of the resources: problems of a cluster's, and settings that surprise."""
+    resources = snapshot.resources
+    for line in (*outcome.problems, *settings_without_effect(resources), *advice_on_changes(resources, {})):
+        typer.echo(line, err=True)
 
 
 def _advice(outcome: RoundOutcome) -> dict[str, str]:

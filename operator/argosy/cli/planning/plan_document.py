@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from argosy.cli.planning.difference_view import difference_document
 from argosy.planning.builds.build import ScheduledBuild
+from argosy.planning.explanation.difference import Difference
 from argosy.planning.facts import PoolFacts
 from argosy.planning.packing.capacity import gpus_of
 from argosy.planning.packing.lower_bound import fewest_gpus
@@ -17,8 +19,10 @@ def plan_document(
     facts: Sequence[PoolFacts],
     builds: Sequence[ScheduledBuild] = (),
     advice: Mapping[str, str] | None = None,
+    changes: Difference | None = None,
 ) -> Document:
-    """Return a plan with its totals, pools, unplaced groups, the engines to build first, and advice by resource.
+    """Return a plan with its totals, pools, unplaced groups, the engines to build first, advice by resource, and
+    what changes of what runs.
 
     Memory is in bytes, compute in thousandths of a GPU.
     """
@@ -44,6 +48,7 @@ def plan_document(
         ],
         **({"builds": [_build(build) for build in builds]} if builds else {}),
         **({"advice": [{"resource": name, "message": message} for name, message in advice.items()]} if advice else {}),
+        **({"changes": difference_document(changes)} if changes is not None else {}),
     }
 
 

@@ -8,10 +8,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from argosy.cli.planning.difference_view import difference_lines
 from argosy.cli.planning.plan_document import gpus_total, gpus_withheld
 from argosy.local.builds.rows import engine_of, models_of
 from argosy.planning.amounts import gib, percent, quantity
 from argosy.planning.builds.build import ScheduledBuild
+from argosy.planning.explanation.difference import Difference
 from argosy.planning.facts import Node, PoolFacts
 from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.planning.packing.lower_bound import fewest_gpus
@@ -27,13 +29,17 @@ def plan_table(
     facts: Sequence[PoolFacts],
     builds: Sequence[ScheduledBuild] = (),
     advice: Mapping[str, str] | None = None,
+    changes: Difference | None = None,
 ) -> RenderableType:
-    """Return a table for each pool, the totals, what fits nowhere, the engines to build first, advice by resource."""
+    """Return a table for each pool, the totals, what fits nowhere, the engines to build first, advice by resource, and
+    what changes of what runs.
+    """
     by_pool = {of_pool.pool: of_pool for of_pool in facts}
     tables = [_pool_table(pool, by_pool[pool.pool]) for pool in plan.pools]
     unplaced = (Text(line, style="red") for line in unplaced_lines(plan))
     advices = (Text(f"{name}: {message}", style="yellow") for name, message in (advice or {}).items())
-    return Group(*tables, _totals(plan, facts), *unplaced, *map(_build, builds), *advices)
+    changed = (Text(line) for line in (difference_lines(changes) if changes is not None else ()))
+    return Group(*tables, _totals(plan, facts), *unplaced, *map(_build, builds), *advices, *changed)
 
 
 def unplaced_lines(plan: FleetPlan) -> list[str]:

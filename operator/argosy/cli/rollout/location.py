@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import wraps
-from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +12,7 @@ import typer
 from argosy.cli.rollout.requests import RequestRefusedError
 from argosy.cli.rollout.targets.local import LocalTarget
 from argosy.cli.rollout.targets.target import Target, TargetError
-from argosy.cli.terminal import refuse
+from argosy.cli.terminal import refuse, with_options
 from argosy.local.state import DEFAULT_STATE, StateFolder
 
 _CLUSTER, _LOCAL = "A cluster", "argosy up on this machine"
@@ -111,16 +109,5 @@ class Location:
         return LocalTarget(folder)
 
 
-def with_location(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with these options in place of its parameter `location`."""
-    options = signature(Location, eval_str=True).parameters
-
-    @wraps(command)
-    def with_options(**values: Any) -> None:
-        location = Location(**{name: values.pop(name) for name in options})
-        command(location=location, **values)
-
-    own = [one for one in signature(command, eval_str=True).parameters.values() if one.name != "location"]
-    every = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in (*own, *options.values())]
-    with_options.__signature__ = Signature(every)  # type: ignore[attr-defined]
-    return with_options
+with_location = with_options(Location, "location")
+"""Returns a command with these options in place of its parameter `location`."""

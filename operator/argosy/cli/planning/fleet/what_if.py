@@ -1,0 +1,148 @@
+"""What-if: the fleet with resources and nodes added and taken away. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from argosy.api.documents import Resource
+from argosy.cli.planning.fleet.files import FleetError
+from argosy.local.manifests.checks import checked, local_shapes
+from argosy.local.manifests.reading import Manifests
+from argosy.planning.facts import Gpu, Node
+from argosy.snapshot import FleetSnapshot
+
+_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+_HOSTNAME = "kubernetes.io/hostname"
+_OWN_STATE = "node.kubernetes.io/"
+"""The prefix of taints that Kubernetes sets by a node's own state, such as `unreachable`."""
+_CHANGED = "with these changes"
+"""The source, in messages, of a problem that they bring about in other resources."""
+_SIMILAR = 0.5
+"""How similar a name has to be to be offered for one that is not there, from 0 to 1."""
+
+
+NO_MANIFESTS = Manifests((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is tried. `add`: manifests, of which a resource that is there already takes its place. `remove`: names of
+    resources. `with_nodes`: types of nodes, as `TYPE` or `TYPE=COUNT`, where a type is a GPU product, an instance type,
+    or the name of a node to copy.
+    """
+
+    add: Manifests = NO_MANIFESTS
+    remove: tuple[str, ...] = ()
+    without_nodes: tuple[str, ...] = ()
+    with_nodes: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is tried."""
+        return not (self.add.resources or self.add.problems or self.remove or self.without_nodes or self.with_nodes)
+
+
+def changed(snapshot: FleetSnapshot, changes: Changes) -> FleetSnapshot:
+    """Return the fleet with these changes. Raises FleetError with all that is wrong with them."""
+    if changes.is_empty:
+        return snapshot
+    problems = [str(problem) for problem in changes.add.problems]
+    removed = {identity for name in changes.remove for identity in _removed(snapshot.resources, name, problems)}
+    added = {resource.identity: resource for resource in changes.add.resources}
+    retained = {one.identity: one for one in snapshot.resources if one.identity not in removed}
+    resources = tuple({**retained, **added}.values())
+    nodes = (*_without(snapshot.nodes, changes.without_nodes, problems), *_added(snapshot, changes, problems))
+    if not problems:
+        problems += _faults(snapshot, resources, changes.add)
+    if problems:
+        raise FleetError(problems)
+    gone = {node.name for node in snapshot.nodes} - {node.name for node in nodes}
+    pools = {
+        key: replace(pool, servers=tuple(server for server in pool.servers if server.node not in gone))
+        for key, pool in snapshot.pools.items()
+    }
+    shapes = {**snapshot.shapes, **local_shapes(changes.add.resources)}
+    return replace(snapshot, resources=resources, nodes=nodes, pools=pools, shapes=shapes)
+
+
+def _faults(snapshot: FleetSnapshot, resources: Sequence[Resource], add: Manifests) -> list[str]:
+    """Return the problems between resources that were not there before."""
+    shapes = {**snapshot.shapes, **local_shapes(add.resources)}
+    before = set(checked(Manifests(snapshot.resources, ()), snapshot.shapes).problems)
+    after = checked(Manifests(tuple(resources), ()), shapes).problems
+    return [str(replace(one, file=add.sources.get(one.resource, _CHANGED))) for one in after if one not in before]
+
+
+def _removed(resources: Sequence[Resource], name: str, problems: list[str]) -> list[str]:
+    """Return the identities of the resources that a name stands for."""
+    matches: list[str] = [one.identity for one in resources if name in _names(one)]
+    if len(matches) > 1:
+        example = matches[0].replace(" ", "/")
+        problems.append(f"--remove {name}: is {' and '.join(matches)}; write one of them in full, as {example}")
+    elif not matches:
+        every = sorted({one.name for one in resources})
+        problems.append(f"--remove {name}: there is no such resource{_nearest(name, every)}")
+    return matches
+
+
+def _names(resource: Resource) -> tuple[str, ...]:
+    """Return the names by which a resource may be called."""
+    name, full = resource.name, f"{resource.namespace}/{resource.name}"
+    return name, full, f"{resource.kind}/{name}", f"{resource.kind}/{full}", resource.identity
+
+
+def _without(nodes: Sequence[Node], names: Sequence[str], problems: list[str]) -> list[Node]:
+    existing = [node.name for node in nodes]
+    problems += [
+        f"--without-node {name}: there is no such node{_nearest(name, existing)}"
+        for name in names
+        if name not in existing
+    ]
+    return [node for node in nodes if node.name not in names]
+
+
+def _added(snapshot: FleetSnapshot, changes: Changes, problems: list[str]) -> Iterator[Node]:
+    taken = {node.name for node in snapshot.nodes}
+    for text in changes.with_nodes:
+        kind, equals, number = text.partition("=")
+        if equals and (not number.isdecimal() or not int(number)):
+            problems.append(f"--with-node {text}: {number!r} is no number of nodes; write for example {kind}=2")
+            continue
+        model = _model(snapshot.nodes, kind, problems)
+        for _ in range(int(number or 1) if model is not None else 0):
+            name = next(name for at in range(1, len(taken) + 2) if (name := f"{kind.lower()}-new-{at}") not in taken)
+            taken.add(name)
+            yield copied(model, name) if model is not None else Node(name, ())
+
+
+def _model(nodes: Sequence[Node], kind: str, problems: list[str]) -> Node | None:
+    """Return the node that new ones of this type are like; None where that is not clear."""
+    named = [node for node in nodes if node.name == kind]
+    alike = named or [node for node in nodes if kind in (node.product, node.labels.get(_INSTANCE_TYPE))]
+    if not alike:
+        types = {node.product for node in nodes} | {node.labels.get(_INSTANCE_TYPE, "") for node in nodes}
+        existing = [*sorted(types - {""}), *(node.name for node in nodes)]
+        problems.append(
+            f"--with-node {kind}: no node has this product, instance type or name{_nearest(kind, existing)}. "
+            "Add one to the nodes' file to plan with it"
+        )
+        return None
+    sizes = {tuple((gpu.memory, gpu.is_cpu) for gpu in node.gpus): node.name for node in reversed(alike)}
+    if len(sizes) > 1:
+        examples = ", ".join(sorted(sizes.values()))
+        problems.append(f"--with-node {kind}: such nodes differ in their GPUs; name the node to copy: {examples}")
+        return None
+    return alike[0]
+
+
+def copied(node: Node, name: str) -> Node:
+    """Return another node of the same type, which is ready and has all of its GPUs free."""
+    gpus = tuple(Gpu(gpu.index, gpu.memory, is_cpu=gpu.is_cpu) for gpu in node.gpus)
+    taints = tuple(taint for taint in node.taints if not str(taint.get("key", "")).startswith(_OWN_STATE))
+    labels = {**node.labels, **({_HOSTNAME: name} if _HOSTNAME in node.labels else {})}
+    return Node(name, gpus, node.product, node.compute_capability, node.nvlink, labels, taints)
+
+
+def _nearest(name: str, existing: Sequence[str]) -> str:
+    near = get_close_matches(name, existing, 1, _SIMILAR)
+    return f"; the nearest is {near[0]}" if near else ""
