@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from argosy.planning.facts import Demand, Footprint, Group, Node, PoolFacts, without_candidate, without_surge
 from argosy.planning.packing.capacity import (
@@ -133,7 +134,7 @@ class Topology:
         return FreeCapacity.of(self.usable[node][index], self.total[node][index])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layout:
     """Servers by name, and each node's GPUs that no server holds."""
 
@@ -158,8 +159,17 @@ class Layout:
         return limit is not None and len(self.servers) >= limit
 
     def nodes_with(self, group: str) -> frozenset[str]:
-        """Return the nodes that already serve a replica of the group."""
-        return frozenset(server.node for server in self.servers.values() if server.hosts(group))
+        """Return the nodes that already serve a replica of a group that has several."""
+        return self._nodes_by_group.get(group, frozenset())
+
+    @cached_property
+    def _nodes_by_group(self) -> dict[str, frozenset[str]]:
+        nodes: dict[str, set[str]] = {}
+        for server in self.servers.values():
+            for placed in server.placed:
+                if placed.replica.group.replicas > 1:
+                    nodes.setdefault(placed.replica.group.name, set()).add(server.node)
+        return {group: frozenset(of_group) for group, of_group in nodes.items()}
 
     def restricted(self, nodes: frozenset[str]) -> "Layout":
         """Return the layout of these nodes alone, as if the pool had no others."""

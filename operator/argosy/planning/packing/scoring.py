@@ -50,6 +50,11 @@ def best(layout: Layout, replica: Replica, on: str | None = None) -> Candidate |
     return min(candidates(layout, replica, on=on), key=lambda candidate: candidate.cost, default=None)
 
 
+def fits(layout: Layout, replica: Replica) -> bool:
+    """Return whether the replica fits anywhere in this layout."""
+    return next(candidates(layout, replica), None) is not None
+
+
 def candidates(
     layout: Layout, replica: Replica, tries: int = _TRIES_PER_SITE, on: str | None = None
 ) -> Iterator[Candidate]:

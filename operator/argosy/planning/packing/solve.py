@@ -66,8 +66,8 @@ def _searched(start: Layout) -> tuple[Layout, tuple[Replica, ...]]:
     on_gpus = [replica for replica in todo if not _on_cpu(replica)]
     layout, missing = solve(start, on_gpus)
     by_rank = next(_dense_orders(start.topology))
-    layout, unschedulable = _fill(layout, sorted((*missing, *filter(_on_cpu, todo)), key=by_rank))
-    return layout, unschedulable
+    layout, unschedulable = _fill(layout, sorted(filter(_on_cpu, todo), key=by_rank))
+    return layout, tuple(sorted((*missing, *unschedulable), key=by_rank))
 
 
 def _on_cpu(replica: Replica) -> bool:

@@ -13,7 +13,7 @@ from argosy.planning.packing.equivalence import Shape, shape
 from argosy.planning.packing.fit.fit_limits import Diagnosis, hardest, limit_of, need_text
 from argosy.planning.packing.fit.outranked import Outranked
 from argosy.planning.packing.layout import Layout, Replica, Topology
-from argosy.planning.packing.scoring import best
+from argosy.planning.packing.scoring import fits
 
 _NAMED = 3
 """How many holders of GPUs a message names."""
@@ -199,7 +199,7 @@ def _no_config_space(errors: FitErrors, replica: Replica) -> Diagnosis | None:
     """Diagnose a replica that would fit if its server's documents were smaller."""
     layout, facts = errors.layout, errors.layout.topology.facts
     endless = replace(facts, placed_bytes=sys.maxsize, staying_bytes=sys.maxsize)
-    if not _fits(replace(layout, topology=replace(layout.topology, facts=endless)), replica):
+    if not fits(replace(layout, topology=replace(layout.topology, facts=endless)), replica):
         return None
     return Diagnosis(
         Reason.NO_CONFIG_SPACE,
@@ -217,7 +217,7 @@ def _for_another_server(layout: Layout, replica: Replica) -> str:
         return more
     raised = "raise the pool's maxServers (or replicas, where that is set)"
     unlimited = replace(layout, topology=replace(layout.topology, facts=replace(facts, max_servers=None)))
-    return raised if _fits(unlimited, replica) else f"{raised} and {more}"
+    return raised if fits(unlimited, replica) else f"{raised} and {more}"
 
 
 def _too_large(errors: FitErrors, replica: Replica) -> Diagnosis | None:
@@ -225,7 +225,7 @@ def _too_large(errors: FitErrors, replica: Replica) -> Diagnosis | None:
     topology = errors.full.topology
     if not topology.cpu_only and (limit := limit_of(topology, replica.group.demands)):
         return limit
-    if _fits(Layout.empty(topology), replica):
+    if fits(Layout.empty(topology), replica):
         return None
     models = ", ".join(f"{d.model} ({need_text(d)})" for d in replica.group.demands if not d.footprint.on_cpu)
     return Diagnosis(
@@ -249,7 +249,7 @@ def _largest(topology: Topology) -> str:
 def _server_limit(errors: FitErrors, replica: Replica) -> Diagnosis | None:
     layout, facts = errors.layout, errors.layout.topology.facts
     unlimited = replace(layout.topology, facts=replace(facts, max_servers=None))
-    if facts.max_servers is None or not _fits(replace(layout, topology=unlimited), replica):
+    if facts.max_servers is None or not fits(replace(layout, topology=unlimited), replica):
         return None
     return Diagnosis(
         Reason.SERVER_LIMIT,
@@ -263,7 +263,7 @@ def _withheld(errors: FitErrors, replica: Replica) -> Diagnosis | None:
     """Diagnose a replica that would fit if others did not hold GPUs of these nodes."""
     layout = errors.layout
     none_left = not any(layout.topology.usable.values())
-    if not errors.holders or not (none_left or _fits(errors.full, replica)):
+    if not errors.holders or not (none_left or fits(errors.full, replica)):
         return None
     demand = hardest(list(replica.group.demands))
     total = sum(len(usable) for usable in errors.full.topology.usable.values())
@@ -279,7 +279,7 @@ def _withheld(errors: FitErrors, replica: Replica) -> Diagnosis | None:
 def _apart(errors: FitErrors, replica: Replica) -> Diagnosis | None:
     """Diagnose a replica that would fit if no other replica were on that server."""
     stranger = Replica(replace(replica.group, name=f"{replica.group.name} "), replica.index)
-    if not errors.layout.nodes_with(replica.group.name) or not _fits(errors.layout, stranger):
+    if not errors.layout.nodes_with(replica.group.name) or not fits(errors.layout, stranger):
         return None
     return Diagnosis(
         Reason.REPLICAS_APART,
@@ -362,7 +362,3 @@ def _no_cpu_memory(layout: Layout, replica: Replica) -> Diagnosis:
         f"{replica.group.name} needs {gib(need)} of memory; the most that is free is {gib(free)} on {node}{reserved}. "
         "Remove or shrink a model, or lower memoryHeadroom.",
     )
-
-
-def _fits(layout: Layout, replica: Replica) -> bool:
-    return best(layout, replica) is not None

@@ -26,9 +26,9 @@ class Anchor:
 class Devices:
     """All GPUs that may be planned with, numbered in the order of nodes and device indexes.
 
-    `largest_of`: bytes of each node's largest. `domains`: GPUs that NVLink joins, of one node each; `domains_of`: those
-    of a GPU. `owners`: the server that a GPU belongs to. `free`, `spare` (with the headroom) and `compute` are what is
-    left next to the servers that stay.
+    `largest`: bytes of the largest, `largest_of`: of each node's. `domains`: GPUs that NVLink joins, of one node
+    each; `domains_of`: those of a GPU. `owners`: the server that a GPU belongs to. `free`, `spare` (with the headroom)
+    and `compute` are what is left next to the servers that stay.
     """
 
     nodes: tuple[str, ...]
@@ -38,6 +38,7 @@ class Devices:
     node: tuple[int, ...]
     index: tuple[int, ...]
     memory: tuple[int, ...]
+    largest: int
     largest_of: tuple[int, ...]
     busy: tuple[bool, ...]
     domains: tuple[tuple[int, ...], ...]
@@ -54,11 +55,6 @@ class Devices:
         """Return the GPUs of a node."""
         return range(self.first[node], self.first[node + 1])
 
-    @property
-    def largest(self) -> int:
-        """Bytes of the largest GPU."""
-        return max(self.memory, default=0) or 1
-
 
 def devices_of(layout: Layout) -> Devices:
     """Return the GPUs of a layout, whose servers stay as they are."""
@@ -71,6 +67,7 @@ def devices_of(layout: Layout) -> Devices:
     left = _left(layout)
     capacity = [left.get((name, gpu)) or topology.empty_gpu(name, gpu) for _, name, gpu in slots]
     domains = _domains(layout, numbers)
+    memory = tuple(topology.usable[name][gpu] for _, name, gpu in slots)
     return Devices(
         nodes=nodes,
         kinds=tuple(topology.kinds[name] for name in nodes),
@@ -78,7 +75,8 @@ def devices_of(layout: Layout) -> Devices:
         first=(0, *accumulate(counts)),
         node=tuple(at for at, _, _ in slots),
         index=tuple(gpu for _, _, gpu in slots),
-        memory=tuple(topology.usable[name][gpu] for _, name, gpu in slots),
+        memory=memory,
+        largest=max(memory, default=0) or 1,
         largest_of=tuple(max(topology.usable[name].values(), default=1) for name in nodes),
         busy=tuple(gpu in topology.in_use.get(name, ()) for _, name, gpu in slots),
         domains=domains,

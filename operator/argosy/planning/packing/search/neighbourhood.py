@@ -13,6 +13,10 @@ from argosy.planning.packing.search.starts import dominant, memory, total
 from argosy.planning.packing.search.state import State
 
 _SEED = 1
+_STEPS, _PATIENCE = 1500, 400
+"""The most steps of a search, and those without progress after which it ends."""
+_OF_MISSING = 50
+"""Parts of what a start leaves out, of which one has to find a place for the search to go on."""
 _RUINED = (2, 2, 3, 3, 4, 5)
 _NOISE = (0.0, 0.05, 0.15, 0.4)
 _SAMPLE = 8
@@ -35,18 +39,31 @@ class Neighbourhood:
     def __init__(self, state: State, missing: Sequence[Item], bound: Bound) -> None:
         self._state, self._bound, self._random = state, bound, Random(_SEED)
         self._missing = {item.number: item for item in missing}
+        self._lacking = len(missing)
         capacity = state.devices.largest
         self._shared = [item.number for item in state.items if len(item.needs) > 1 or not item.exclusive]
         self._exclusive = [item.number for item in state.items if item.exclusive]
         self._sizes = [[size(item, capacity) for item in state.items] for size in _SIZES]
 
-    def search(self, steps: int) -> list[Item]:
-        """Take so many steps, fewer where nothing can be better. Return what has no place."""
-        for _ in range(steps):
-            if not self._missing and self._state.used <= self._bound.gpus:
+    def search(self) -> list[Item]:
+        """Take steps while they help, and something is missing or above the bound. Return what has no place."""
+        patience = min(_PATIENCE, len(self._state.items) ** 2)
+        best, since = self._progress(), 0
+        for _ in range(_STEPS):
+            if since >= patience or (not self._missing and self._bound.is_near(self._state.used)):
                 break
             self._step()
+            reached = self._progress()
+            best, since = (reached, 0) if reached < best else (best, since + 1)
         return list(self._missing.values())
+
+    def _progress(self) -> tuple[int, int, int]:
+        """Return what a search is to lower; of thousands that are missing, some more or less are no progress."""
+        return (
+            len(self._missing) * _OF_MISSING // max(_OF_MISSING, self._lacking),
+            self._state.used,
+            self._state.shared_nodes,
+        )
 
     def _step(self) -> None:
         state = self._state

@@ -11,6 +11,8 @@ from argosy.planning.packing.search.devices import Devices
 from argosy.planning.packing.search.items import Item
 from argosy.planning.packing.search.state import State
 
+_NEAR = 200
+"""The part of the bound that a plan may take in addition without a further search."""
 Lack = tuple[tuple[bool, int, int, int], ...]
 Rating = tuple[Lack, int, int, int]
 
@@ -39,6 +41,10 @@ class Bound:
     """GPUs that no placement of all items does without, including those of servers that stay."""
 
     gpus: int
+
+    def is_near(self, used: int) -> bool:
+        """Return whether so few GPUs are used that a search for fewer ends: the bound, with a two-hundredth of it."""
+        return used <= self.gpus + self.gpus // _NEAR
 
     @classmethod
     def of(cls, devices: Devices, items: Sequence[Item]) -> "Bound":

@@ -10,11 +10,9 @@ from argosy.planning.packing.search.neighbourhood import Neighbourhood
 from argosy.planning.packing.search.objective import Bound, rating
 from argosy.planning.packing.search.rules import component
 from argosy.planning.packing.search.slots import Preference, find_slot
-from argosy.planning.packing.search.starts import dense_starts, fair_starts, fill, ranked_starts
+from argosy.planning.packing.search.starts import dense_starts, fair_starts, fill, fill_by_volume, ranked_starts
 from argosy.planning.packing.search.state import State
 
-_STEPS, _STEPS_OF_LARGE, _LARGE = 1500, 400, 300
-"""Steps of a search, and those of one with more than so many items: more of them cost seconds and free hardly a GPU."""
 _MANY = 2000
 """Items above which only a few starts are tried."""
 
@@ -35,8 +33,8 @@ def solve(layout: Layout, replicas: Sequence[Replica]) -> tuple[Layout, tuple[Re
     bound = Bound.of(devices, items)
     state, missing = _best_start(devices, items, bound)
     if len(items) > 1:
-        missing = Neighbourhood(state, missing, bound).search(_steps(len(items)))
-    last = _last_missing(state, missing)
+        missing = Neighbourhood(state, missing, bound).search()
+    last = _last_missing(state, fill(state, missing, next(ranked_starts(devices.largest))))
     return _applied(layout, state), (*hopeless, *(item.replica for item in last))
 
 
@@ -73,16 +71,11 @@ def _reordered(state: State, missing: Sequence[Item]) -> list[Item]:
     return every[len(slots) :]
 
 
-def _steps(items: int) -> int:
-    """Return the steps of a search: a small fleet has few other placements."""
-    return _STEPS_OF_LARGE if items > _LARGE else min(_STEPS, items * items)
-
-
 def _best_start(devices: Devices, items: Sequence[Item], bound: Bound) -> tuple[State, list[Item]]:
     attempts: list[tuple[State, list[Item]]] = []
     for state, missing in _starts(devices, items):
         attempts.append((state, missing))
-        if not missing and state.used <= bound.gpus:
+        if not missing and bound.is_near(state.used):
             return state, missing
     return min(attempts, key=lambda attempt: rating(*attempt))
 
@@ -101,9 +94,12 @@ def _starts(devices: Devices, items: Sequence[Item]) -> Iterator[tuple[State, li
         missing = DotProduct(state, match).fill(items)
         lacking = lacking and bool(missing)
         yield state, missing
-    for start in fair if lacking else ():
+    for start in fair if lacking and not few else ():
         state = State(devices, items)
         yield state, fill(state, items, start)
+    for start in dense[: 1 if few else 2] if lacking else ():
+        state = State(devices, items)
+        yield state, fill_by_volume(state, items, start)
 
 
 def _applied(layout: Layout, state: State) -> Layout:

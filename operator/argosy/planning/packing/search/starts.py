@@ -80,6 +80,29 @@ def dense_starts(capacity: int) -> Iterator[Start]:
         yield Start(constrained_first(size, capacity), Preference(fit, opening))
 
 
+def fill_by_volume(state: State, items: Sequence[Item], start: Start) -> list[Item]:
+    """Place items of a pool that is too small: those that take least, as many as there is volume for, in the order of a
+    start; then the others. Return those that fit nowhere.
+    """
+    largest = state.devices.largest
+    ordered = sorted(items, key=lambda item: (item.level, item.replica.index, _volume(item, largest), item.number))
+    room = [len(state.free) * FULL_COMPUTE, sum(state.free), sum(state.compute)]
+    chosen, others = list[Item](), list[Item]()
+    for item in ordered:
+        takes = (_volume(item, largest), item.memory + item.exclusive * largest, item.compute)
+        enough = all(left >= part for left, part in zip(room, takes, strict=True))
+        room = [left - part for left, part in zip(room, takes, strict=True)] if enough else room
+        (chosen if enough else others).append(item)
+    rest = {item.number: at for at, item in enumerate((*fill(state, chosen, start), *others))}
+    by_volume = Start(lambda item: (item.level, rest[item.number]), start.by)
+    return fill(state, [state.items[number] for number in rest], by_volume)
+
+
+def _volume(item: Item, capacity: int) -> int:
+    """Return the thousandths of GPUs that an item takes."""
+    return item.exclusive * FULL_COMPUTE + dominant(item, capacity)
+
+
 def constrained_first(size: Size, capacity: int) -> Order:
     """Return an order: items that few nodes may have first, then whole GPUs, then several models, then by size."""
 

@@ -2,15 +2,17 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from argosy.planning.packing.layout import Assignment
 from argosy.planning.packing.search.items import Item, Need
-from argosy.planning.packing.search.rules import allows, allows_node
+from argosy.planning.packing.search.rules import allows
 from argosy.planning.packing.search.state import State
 
 _STEPS = 200
-_TRIED = 40
+_TRIED = 12
 """Nodes that are searched where they lack equally many GPUs by volume."""
+_NOTHING = (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,25 +45,26 @@ def find_slots_together(state: State, item: Item, may_open: bool, avoided: Colle
 
 
 def _nodes(state: State, item: Item, may_open: bool, avoided: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Yield nodes that may take an item by volume, with the GPUs that they lack for it: the tightest first."""
-    able = []
-    for node in range(len(state.devices.nodes)):
-        empty = state.nodes.counts[node]
-        if item.exclusive > empty or node in avoided or not allows_node(item, node):
+    """Yield nodes that may take an item by volume, with the GPUs that they lack for it: the tightest first. Of empty
+    nodes that are alike, the first.
+    """
+    able: list[tuple[int, int, int]] = []
+    empty_kinds: set[int] = set()
+    devices, counts, free, memory = state.devices, state.nodes.counts, state.node_free, item.memory
+    for node in range(len(devices.nodes)) if item.nodes is None else sorted(item.nodes):
+        lacking, empty = memory - free[node], counts[node]
+        lack = item.exclusive + (-(-lacking // devices.largest_of[node]) if lacking > 0 else 0)
+        if lack > (empty if may_open else 0) or node in avoided:
             continue
-        lack = _lack(state, item, node)
-        if lack <= (empty if may_open else 0):
-            able.append((lack, empty, node))
+        if empty == len(devices.of_node(node)):
+            if devices.kinds[node] in empty_kinds:
+                continue
+            empty_kinds.add(devices.kinds[node])
+        able.append((lack, empty, node))
     yield from ((lack, node) for lack, _, node in sorted(able))
 
 
-def _lack(state: State, item: Item, node: int) -> int:
-    """Return how many empty GPUs of a node an item takes at least."""
-    lacking = item.memory - state.node_free[node]
-    return item.exclusive + (-(-lacking // state.devices.largest_of[node]) if lacking > 0 else 0)
-
-
-@dataclass(slots=True)
+@dataclass
 class _Search:
     """A depth-first search over the GPUs of one node, within a number of steps; `extra` GPUs may be opened."""
 
@@ -141,27 +144,26 @@ class _Search:
 
     def _shared(self, need: Need) -> Iterator[tuple[int, ...]]:
         """Yield GPUs in use that can take a model, the tightest first, then the first empty one of each size."""
+        state, taken, opened = self.state, self.taken, self.opened
         exclusive = {gpu for one, gpus in zip(self.item.needs, self.chosen, strict=False) if one.gpus for gpu in gpus}
-        open_gpus: list[tuple[tuple[int, int, int], int]] = []
-        empty: dict[tuple[int, int, int], tuple[int]] = {}
-        busy = self.state.devices.busy
-        for gpu in sorted(self.state.devices.of_node(self.node), key=lambda gpu: (busy[gpu], gpu)):
-            left = self._left(gpu)
-            if gpu in exclusive or self.state.sealed[gpu] or not _holds(left, need):
+        used: list[tuple[int, int, int, int]] = []
+        empty: dict[tuple[int, int, int], int] = {}
+        for gpu in self._gpus:
+            settled, surged, compute = taken.get(gpu, _NOTHING)
+            memory, spare, idle = state.free[gpu] - settled, state.spare[gpu] - surged, state.compute[gpu] - compute
+            if memory < need.settled or idle < need.compute or spare < need.surged:
                 continue
-            if self.state.is_empty(gpu) and gpu not in self.opened:
-                empty.setdefault(left, (gpu,))
+            if state.sealed[gpu] or gpu in exclusive:
+                continue
+            if gpu not in opened and state.is_empty(gpu):
+                empty.setdefault((memory, idle, spare), gpu)
             else:
-                open_gpus.append((left, gpu))
-        yield from ((gpu,) for _, gpu in sorted(open_gpus))
-        yield from (gpus for _, gpus in sorted(empty.items()))
+                used.append((memory, idle, spare, gpu))
+        yield from ((gpu,) for _, _, _, gpu in sorted(used))
+        yield from ((empty[left],) for left in sorted(empty))
 
-    def _left(self, gpu: int) -> tuple[int, int, int]:
-        settled, surged, compute = self.taken.get(gpu, (0, 0, 0))
-        state = self.state
-        return state.free[gpu] - settled, state.compute[gpu] - compute, state.spare[gpu] - surged
-
-
-def _holds(left: tuple[int, int, int], need: Need) -> bool:
-    memory, compute, spare = left
-    return memory >= need.settled and compute >= need.compute and spare >= need.surged
+    @cached_property
+    def _gpus(self) -> list[int]:
+        """The GPUs of the node, in the order in which those that are alike are taken."""
+        busy = self.state.devices.busy
+        return sorted(self.state.devices.of_node(self.node), key=lambda gpu: (busy[gpu], gpu))
