@@ -86,12 +86,12 @@ def fill_by_volume(state: State, items: Sequence[Item], start: Start) -> list[It
     """
     largest = state.devices.largest
     ordered = sorted(items, key=lambda item: (item.level, item.replica.index, _volume(item, largest), item.number))
-    room = [len(state.free) * FULL_COMPUTE, sum(state.free), sum(state.compute)]
+    free = [len(state.free) * FULL_COMPUTE, sum(state.free), sum(state.compute)]
     chosen, others = list[Item](), list[Item]()
     for item in ordered:
         takes = (_volume(item, largest), item.memory + item.exclusive * largest, item.compute)
-        enough = all(left >= part for left, part in zip(room, takes, strict=True))
-        room = [left - part for left, part in zip(room, takes, strict=True)] if enough else room
+        enough = all(left >= part for left, part in zip(free, takes, strict=True))
+        free = [left - part for left, part in zip(free, takes, strict=True)] if enough else free
         (chosen if enough else others).append(item)
     rest = {item.number: at for at, item in enumerate((*fill(state, chosen, start), *others))}
     by_volume = Start(lambda item: (item.level, rest[item.number]), start.by)
