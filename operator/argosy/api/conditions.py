@@ -67,6 +67,8 @@ class Reason(StrEnum):
     PARTIALLY_PLACED = "PartiallyPlaced"
     NO_NODES = "NoNodes"
     NO_GPUS = "NoGpus"
+    NO_MATCHING_NODE = "NoMatchingNode"
+    NO_GPU_OF_TYPE = "NoGpuOfType"
     COMPUTE_TOO_LARGE = "ComputeTooLarge"
     GPU_TOO_SMALL = "GpuTooSmall"
     TOO_FEW_GPUS_ON_A_NODE = "TooFewGpusOnANode"

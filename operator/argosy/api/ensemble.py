@@ -7,6 +7,7 @@ from pydantic import Field
 
 from argosy.api.model.chat import Chat, TensorName, chat_rule
 from argosy.api.model.configfields import ENSEMBLE_GOVERNED, ConfigFields, check_config
+from argosy.api.model.placement import NodeSelector
 from argosy.api.model.rollout.rollout import MemberRollout, tolerances_rule
 from argosy.api.model.scaling.scale import (
     MaxReplicas,
@@ -100,6 +101,7 @@ class EnsembleSpec(ApiModel):
         description="The most requests in flight at each step, of all requests to the ensemble together; further ones "
         "wait, and a step that sends several responses with them. Default: no limit.",
     )
+    node_selector: NodeSelector = Field(default_factory=dict)
     chat: Chat | None = Field(
         default=None,
         description="The tensors of a chat, which make it a chat model of the bundled server's OpenAI API. Default: it "

@@ -13,10 +13,10 @@ from argosy.api.model.rollout.steps import HEADER
 from argosy.api.model.scaling.schedule import END, START
 from argosy.api.model.variants import TIME
 from argosy.api.pool.openai import SECRET_KEY
-from argosy.api.pool.podtemplate import LABEL_VALUE
 from argosy.api.pool.serverflags import FLAG, RATE_LIMIT_RESOURCE
 from argosy.api.pool.tracing import WEB
-from argosy.api.values.meta import LABEL, MODEL_NAME, SUBDOMAIN
+from argosy.api.values.capability import PATTERN as CAPABILITY
+from argosy.api.values.meta import LABEL, LABEL_KEY, LABEL_VALUE, MODEL_NAME, SUBDOMAIN
 from argosy.api.values.storage import ABSOLUTE_FOLDER, DIGEST, RELATIVE_PATH
 from argosy_common.wording import did_you_mean, shortened
 
@@ -29,6 +29,8 @@ PATTERNS = {
     ABSOLUTE_FOLDER: "a folder's path: / at its beginning, none at its end, and no . or .. in it",
     DIGEST: "a digest: sha256: and 64 lower-case hexadecimal digits",
     LABEL_VALUE: "the value of a label: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit",
+    LABEL_KEY: "the key of a label: a name, after an optional DNS name and '/', such as topology.kubernetes.io/zone",
+    CAPABILITY: 'a range of compute capabilities, in quotes, such as ">= 8.9", "9.0" or ">= 8.0, < 9.0"',
     FLAG: "a flag of the server; write each as --name=value",
     RATE_LIMIT_RESOURCE: "the name of a resource: no colon and no space",
     START: 'a time of day from "00:00" to "23:59", in quotes',

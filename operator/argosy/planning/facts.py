@@ -10,6 +10,7 @@ from datetime import datetime
 
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
+from argosy.planning.requirements import NOTHING, NodeRequirements
 from argosy_agent.contract import LoadedModel
 from argosy_agent.contract.sizes import PLACED_BYTES, STAYING_BYTES
 
@@ -68,6 +69,16 @@ class Node:
         """
         return self.compute_capability if on_gpu else self.labels.get(_CPU_LABEL, "amd64")
 
+    @property
+    def has_gpus(self) -> bool:
+        """Whether it has GPUs, and not a CPU slot in their place."""
+        return any(not gpu.is_cpu for gpu in self.gpus)
+
+    def meets(self, requirements: NodeRequirements) -> bool:
+        """Return whether the node has the required labels, and GPUs that will do."""
+        gpus = requirements.accepts_gpus(self.product, self.compute_capability, self.has_gpus)
+        return gpus and not requirements.lacking(self.labels)
+
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
@@ -114,6 +125,7 @@ class Footprint:
 class Demand:
     """One model to place: `replicas` on different servers, `instances` per device and loaded `versions` (both included
     in `footprint`). `architectures`: those with an engine; None: any. `minimum` and `priority` as in `Group`.
+    `requires`: what its node must have.
     """
 
     model: str
@@ -125,8 +137,13 @@ class Demand:
     architectures: frozenset[str] | None = None
     minimum: int = 1
     priority: int = 0
+    requires: NodeRequirements = NOTHING
 
     def runs_on(self, node: Node) -> bool:
+        """Return whether the node has what the model requires, and there is an engine for it."""
+        return (self.requires is NOTHING or node.meets(self.requires)) and self.has_engine_for(node)
+
+    def has_engine_for(self, node: Node) -> bool:
         """Return whether there is an engine for the node's GPUs, or for its CPU where it runs on that."""
         if self.architectures is None:
             return True
@@ -170,8 +187,12 @@ class Group:
         return replace(self, demands=tuple(replace(d, footprint=footprint(d.footprint)) for d in self.demands))
 
     def runs_on(self, node: Node) -> bool:
-        """Return whether every model has an engine for the node, of those that need one."""
+        """Return whether the node has what every model requires, and there are engines for it."""
         return all(demand.runs_on(node) for demand in self.demands)
+
+    def has_engines_for(self, node: Node) -> bool:
+        """Return whether every model has an engine for the node, of those that need one."""
+        return all(demand.has_engine_for(node) for demand in self.demands)
 
 
 def without_surge(need: Footprint) -> Footprint:

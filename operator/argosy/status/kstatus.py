@@ -27,6 +27,8 @@ _STUCK = frozenset(
         Reason.BUILD_FAILED,
         Reason.NO_NODES,
         Reason.NO_GPUS,
+        Reason.NO_MATCHING_NODE,
+        Reason.NO_GPU_OF_TYPE,
         Reason.COMPUTE_TOO_LARGE,
         Reason.GPU_TOO_SMALL,
         Reason.TOO_FEW_GPUS_ON_A_NODE,

@@ -104,6 +104,21 @@ def test_nodes_that_the_pool_does_not_select_are_left_alone(example: Path) -> No
     assert (results["gpusTotal"], [item["reason"] for item in results["unplaced"]]) == (0, ["NoNodes"])
 
 
+def test_a_model_runs_on_the_kind_of_gpu_that_it_names(example: Path) -> None:
+    nodes = json.loads(json.dumps(yaml.safe_load((example / "nodes.yaml").read_text())))
+    nodes["items"][1]["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-H200"
+    (example / "nodes.yaml").write_text(json.dumps(nodes))
+    edit(example / "pool.yaml", "nodeSelector:", "#")
+    edit(example / "pool.yaml", "    nvidia.com", "    #")
+    edit(example / "models.yaml", "gpuMemory: 60Gi", "gpuMemory: 60Gi\n    gpuType: {products: [NVIDIA-H200]}")
+    results = json.loads(planned(example, "-o", "json").stdout)
+    assert {server["node"] for pool in results["pools"] for server in pool["servers"]} == {"h100-b"}
+    edit(example / "models.yaml", "NVIDIA-H200", "NVIDIA-B200")
+    table = planned(example)
+    assert table.exit_code == 2
+    assert "NoGpuOfType" in table.stdout
+
+
 def test_without_nodes_it_says_where_to_get_them() -> None:
     result = run("-f", EXAMPLE)
     assert result.exit_code == 1

@@ -12,6 +12,7 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from tests.operator.planning import declared
 from tests.operator.planning.declared import ensemble, pool
 
 from argosy.api.crd.crds import DEFINITIONS
@@ -249,6 +250,19 @@ def test_a_pools_variables_reach_its_servers_and_what_cannot_is_reported(workspa
         "spec.runtime.podTemplate",
         "spec.runtime.podTemplate.spec.containers[0].env[1].valueFrom",
     ]
+
+
+def test_where_a_model_may_run_has_no_effect_on_one_machine() -> None:
+    where = {"nodeSelector": {"disk": "ssd"}, "footprint": {"gpuMemory": "1Gi", "gpuType": {"products": ["NVIDIA-L4"]}}}
+    resources = [declared.model("m", **where), declared.ensemble("e", "m", nodeSelector={"disk": "ssd"})]
+    assert [line.split(": ")[:2] for line in without_effect(resources)] == [
+        ["InferenceModel default/m", "spec.nodeSelector"],
+        ["InferenceModel default/m", "spec.footprint.gpuType"],
+        ["Ensemble default/e", "spec.nodeSelector"],
+    ]
+    here = for_this_machine(resources, 1)
+    assert [member.spec.node_selector for member in here] == [{}, {}]
+    assert here[0].spec.footprint.gpu_type is None
 
 
 def test_a_template_of_variables_alone_is_all_in_effect(workspace: Any) -> None:

@@ -71,7 +71,8 @@ class _Converter:
             children["items"] = replace(self, defaults=False, correlated=correlated).convert(flat["items"])
         if flat.get("properties"):  # API servers drop an empty one, and what is applied again would differ
             children["properties"] = {name: self.convert(inner) for name, inner in flat["properties"].items()}
-        values = flat.get("additionalProperties")
+        keyed = flat.get("patternProperties", {})  # structural schemas have no patterns of keys
+        values = flat.get("additionalProperties") or next(iter(keyed.values()), None)
         if isinstance(values, dict) and "properties" not in flat:
             children["additionalProperties"] = self.convert(values)
         return children

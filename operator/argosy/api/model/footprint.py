@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from argosy.api.model.placement import GpuType
 from argosy.api.values.base import ApiModel, Fault, Int, Rule
 from argosy.api.values.quantity import Quantity, Share
 
@@ -37,7 +38,7 @@ def _some_memory(footprint: "Footprint") -> Iterator[Fault]:
 def _nothing_of_a_gpu_on_the_cpu(footprint: "Footprint") -> Iterator[Fault]:
     if footprint.device is not Device.CPU:
         return
-    for field in ("gpu_memory", "compute", "gpus"):
+    for field in ("gpu_memory", "compute", "gpus", "gpu_type"):
         if getattr(footprint, field) is not None:
             name = Footprint.model_fields[field].alias or field
             yield Fault(f"device CPU takes no GPU, and {name} is given; leave out one of the two", ("device",))
@@ -66,6 +67,10 @@ class Footprint(ApiModel):
         description="The number of exclusive GPUs, placed where NVLink joins them. Default: a share of one GPU if "
         "gpuMemory is set.",
     )
+    gpu_type: GpuType | None = Field(
+        default=None,
+        description="The kinds of GPU that it may run on. Default: those that have the declared precisions.",
+    )
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -76,11 +81,11 @@ class Footprint(ApiModel):
         ),
         Rule(("gpu_memory",), _some_memory),
         Rule(
-            ("device", "gpu_memory", "compute", "gpus"),
+            ("device", "gpu_memory", "compute", "gpus", "gpu_type"),
             _nothing_of_a_gpu_on_the_cpu,
             cel="!has(self.device) || self.device != 'CPU' || "
-            "!(has(self.gpuMemory) || has(self.compute) || has(self.gpus))",
-            says="device CPU takes no GPU: leave out device, or gpuMemory, compute and gpus",
+            "!(has(self.gpuMemory) || has(self.compute) || has(self.gpus) || has(self.gpuType))",
+            says="device CPU takes no GPU: leave out device, or gpuMemory, compute, gpus and gpuType",
         ),
     )
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, StringConstraints
 
 from argosy.api.values.base import ApiModel, Fault, Rule
+from argosy.api.values.meta import LABEL_VALUE
 
 SERVER, AGENT = "server", "agent"
 """The containers of a server's Pod; any other is a sidecar."""
@@ -25,7 +26,6 @@ OWN_VOLUMES = frozenset(
 CLAIM_VOLUMES, SECRET_VOLUMES = "claim-", "secret-"
 """How the names of volumes begin that are models' PersistentVolumeClaims, and models' own Secrets."""
 OWN_PORTS = frozenset((8000, 8001, 8002))
-LABEL_VALUE = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 _DOMAIN = "argosy.dev"
 _OWN_LABELS = frozenset(("app.kubernetes.io/managed-by", "app.kubernetes.io/part-of", "pod-template-hash"))
 _GPUS = "nvidia.com/"

@@ -6,8 +6,9 @@ from typing import Any
 
 from argosy.api.documents import Resource
 from argosy.api.engine.engine import Engine
-from argosy.api.inferencemodel import InferenceModel
-from argosy.api.model.variants import VariantPlacement
+from argosy.api.inferencemodel import InferenceModel, InferenceModelSpec
+from argosy.api.model.footprint import Footprint
+from argosy.api.model.variants import Variant, VariantPlacement
 from argosy.api.pool.openai import KEYS_FLAG
 from argosy.api.pool.podtemplate import SERVER
 from argosy.api.pool.serverflags import setting_flags
@@ -16,6 +17,8 @@ from argosy.api.problems import field_path
 from argosy.api.servingpool import EngineCache, Runtime, RuntimeName, ServingPool
 from argosy.api.values.storage import ModelStorage
 from argosy.local.servers.server import ServerSettings
+
+ONE_NODE = "this machine is the only node"
 
 
 def for_this_machine(resources: Iterable[Resource], gpus: int, engines: Path | None = None) -> tuple[Resource, ...]:
@@ -70,16 +73,24 @@ def _without_effect(resource: Resource) -> Iterator[tuple[str, str]]:
             yield f"spec.runtime.{field}", reason
         yield from _secrets_of(resource)
         return
+    if resource.spec.node_selector:
+        yield "spec.nodeSelector", ONE_NODE
     if not resource.spec.min_replicas:
         yield "spec.minReplicas", "it does not go to zero: argosy up holds no requests for what has no replica"
     if isinstance(resource, InferenceModel):
-        if resource.spec.routing.placement is not VariantPlacement.SAME_SERVER:
-            yield "spec.routing.placement", "variants share a server, which chooses one for each request"
-        if resource.spec.storage.secret_name:
-            yield "spec.storage.secretName", "there is no cluster to read it from; credentials are those of this shell"
-        for field in ("image", "memory"):
-            if resource.spec.engine is not None and getattr(resource.spec.engine, field) is not None:
-                yield f"spec.engine.{field}", "the builder is a process of this machine, not a container"
+        yield from _of_the_model(resource.spec)
+
+
+def _of_the_model(spec: InferenceModelSpec) -> Iterator[tuple[str, str]]:
+    if spec.footprint is not None and spec.footprint.gpu_type is not None:
+        yield "spec.footprint.gpuType", ONE_NODE
+    if spec.routing.placement is not VariantPlacement.SAME_SERVER:
+        yield "spec.routing.placement", "variants share a server, which chooses one for each request"
+    if spec.storage.secret_name:
+        yield "spec.storage.secretName", "there is no cluster to read it from; credentials are those of this shell"
+    for field in ("image", "memory"):
+        if spec.engine is not None and getattr(spec.engine, field) is not None:
+            yield f"spec.engine.{field}", "the builder is a process of this machine, not a container"
 
 
 def _secrets_of(pool: ServingPool) -> Iterator[tuple[str, str]]:
@@ -114,6 +125,17 @@ def _engine_here(engine: Engine | None) -> Engine | None:
     return engine.model_copy(update={"image": None, "memory": None}) if engine is not None else None
 
 
+def _variant_here(variant: Variant) -> dict[str, Any]:
+    """Return the changes of a variant."""
+    engine, footprint = _engine_here(variant.engine), _on_any_gpu(variant.footprint)
+    return {"storage": None, "engine": engine, "footprint": footprint}
+
+
+def _on_any_gpu(footprint: Footprint | None) -> Footprint | None:
+    """Return a footprint for any GPU that has the declared precisions."""
+    return footprint.model_copy(update={"gpu_type": None}) if footprint is not None else None
+
+
 def _lacks_cache(resource: Resource) -> bool:
     return isinstance(resource, ServingPool) and resource.spec.storage.engine_cache is None
 
@@ -125,16 +147,16 @@ def _for_this_machine(resource: Resource, gpus: int) -> Resource:
         return resource.model_copy(update={"spec": spec})
     fewest = min(max(1, resource.spec.fewest_replicas), gpus)
     most = fewest if resource.spec.replicas is not None else max(fewest, min(resource.spec.most_replicas, gpus))
-    update: dict[str, Any] = {"replicas": None, "min_replicas": fewest, "max_replicas": most}
+    update: dict[str, Any] = {"replicas": None, "min_replicas": fewest, "max_replicas": most, "node_selector": {}}
     if resource.spec.scaling is not None:  # schedules are for clusters
         update["scaling"] = resource.spec.scaling.model_copy(update={"schedules": ()})
     if isinstance(resource, InferenceModel):
         update["routing"] = resource.spec.routing.model_copy(update={"placement": VariantPlacement.SAME_SERVER})
         update["storage"] = ModelStorage()  # without Secrets credentials are those of this shell
         update["engine"] = _engine_here(resource.spec.engine)
+        update["footprint"] = _on_any_gpu(resource.spec.footprint)
         update["variants"] = tuple(
-            variant.model_copy(update={"storage": None, "engine": _engine_here(variant.engine)})
-            for variant in resource.spec.variants
+            variant.model_copy(update=_variant_here(variant)) for variant in resource.spec.variants
         )
         return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})
     return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})

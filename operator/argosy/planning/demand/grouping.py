@@ -10,6 +10,7 @@ from argosy.planning.demand.footprint import NO_SIZE, DocumentSize, footprint_of
 from argosy.planning.demand.model_files import ServedEngines
 from argosy.planning.facts import Demand, Group
 from argosy.planning.pinned import PinnedEnsemble
+from argosy.planning.required_nodes import requirements_of
 from argosy.planning.variants import shares_server
 from argosy_agent.contract.builds import ModelShape
 from argosy_agent.contract.sizes import stepped
@@ -153,6 +154,7 @@ def _demand(
         minimum=max([_needed(model), *(_needed(user) for user in users)]),
         priority=max([model.spec.priority, *(user.spec.priority for user in users)]),
         architectures=built.architectures(model.name),
+        requires=requirements_of(model, users),
     )
 
 

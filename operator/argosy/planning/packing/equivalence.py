@@ -56,4 +56,4 @@ def _stranger(replica: Replica) -> Replica:
 
 
 def _needs(replica: Replica) -> Shape:
-    return replica.group.size, *((demand.footprint, demand.architectures) for demand in replica.group.demands)
+    return replica.group.size, *((d.footprint, d.architectures, d.requires) for d in replica.group.demands)

@@ -1,6 +1,6 @@
 """A layout: the placements while a plan is being made. Immutable, so that a search can try and step back."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -12,6 +12,7 @@ from argosy.planning.packing.capacity import (
     is_cpu_only,
     usable_memory,
 )
+from argosy.planning.requirements import label_keys
 
 # One tuple of device indexes per demand of the group, in the group's order; () is the server's CPU.
 Assignment = tuple[tuple[int, ...], ...]
@@ -120,7 +121,7 @@ class Topology:
             cpu_only=is_cpu_only(facts),
             running={server.name: frozenset(server.gpus) for server in facts.current},
             in_use=in_use,
-            kinds=_kinds(nodes.values(), in_use),
+            kinds=_kinds(nodes.values(), in_use, _label_keys(facts)),
             suspect=frozenset(node.name for node in nodes.values() if _is_suspect(node)),
         )
 
@@ -274,12 +275,17 @@ def _usable(node: Node, headroom: int) -> dict[int, int]:
     return {gpu.index: usable_memory(gpu, headroom) for gpu in gpus_of(node) if not gpu.withheld_by}
 
 
-def _kinds(nodes: Iterable[Node], in_use: Mapping[str, frozenset[int]]) -> dict[str, int]:
+def _label_keys(facts: PoolFacts) -> tuple[str, ...]:
+    """Return the labels by which a node may suit a group and not another one."""
+    return tuple(sorted(label_keys(demand.requires for group in facts.groups for demand in group.demands)))
+
+
+def _kinds(nodes: Iterable[Node], in_use: Mapping[str, frozenset[int]], labels: Sequence[str]) -> dict[str, int]:
     numbers: dict[object, int] = {}
-    return {node.name: numbers.setdefault(_kind(node, in_use[node.name]), len(numbers)) for node in nodes}
+    return {node.name: numbers.setdefault(_kind(node, in_use[node.name], labels), len(numbers)) for node in nodes}
 
 
-def _kind(node: Node, in_use: frozenset[int]) -> object:
+def _kind(node: Node, in_use: frozenset[int], labels: Sequence[str]) -> object:
     """Return a value that is the same for interchangeable nodes."""
     devices = tuple((gpu.index, gpu.memory, gpu.is_cpu) for gpu in node.gpus if not gpu.withheld_by)
     return (
@@ -289,6 +295,8 @@ def _kind(node: Node, in_use: frozenset[int]) -> object:
         in_use,
         node.architecture(on_gpu=True),
         node.architecture(on_gpu=False),
+        node.product,
+        tuple(node.labels.get(key) for key in labels),
     )
 
 

@@ -8,8 +8,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
-from argosy.api import InferenceModel, Member
+from argosy.api import InferenceModel, InferenceModelSpec, Member
+from argosy.api.model.footprint import Footprint
+from argosy.api.model.placement import GpuType
 from argosy.rollout.state import Revision
 
 _AMOUNTS = frozenset(
@@ -19,6 +22,7 @@ _AMOUNTS = frozenset(
         "replicas",
         "min_replicas",
         "max_replicas",
+        "node_selector",
         "scaling",
         "slo",
         "priority",
@@ -73,8 +77,10 @@ def _name(key: _Spec, pins: tuple[tuple[str, int], ...]) -> str:
     """Return the hash of the part of a spec that answers requests. Fields with their default value count as absent, so
     that a resource that was stored with all of its fields is the same revision.
     """
-    left_out = set(declared_fields(key.member))
+    left_out: dict[str, Any] = dict.fromkeys(declared_fields(key.member), True) | {"footprint": {"gpu_type"}}
     part = key.member.spec.model_dump(mode="json", by_alias=True, exclude=left_out, exclude_defaults=True)
+    if _gpu_type(key.member.spec) is not None and not part["footprint"]:
+        del part["footprint"]
     text = json.dumps([key.member.kind, part, pins], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
@@ -85,7 +91,7 @@ def changed_fields(stable: Member, declared: Member) -> list[str]:
     differ = (
         name
         for name in fields
-        if name not in declared_fields(declared) and getattr(stable.spec, name) != getattr(declared.spec, name)
+        if name not in declared_fields(declared) and not _alike(stable.spec, declared.spec, name)
     )
     return sorted(fields[name].alias or name for name in differ)
 
@@ -93,6 +99,20 @@ def changed_fields(stable: Member, declared: Member) -> list[str]:
 def declared_fields(member: Member) -> frozenset[str]:
     """Return the fields of a spec that are no part of a revision."""
     return _AMOUNTS | _OF_MODELS if isinstance(member, InferenceModel) else _AMOUNTS
+
+
+def _gpu_type(spec: Any) -> GpuType | None:
+    """Return where a model may run, which is no part of its revision though its footprint is; None for an ensemble."""
+    footprint = getattr(spec, "footprint", None)
+    return footprint.gpu_type if footprint is not None else None
+
+
+def _alike(one: Any, other: Any, field: str) -> bool:
+    """Return whether a field answers requests alike in two specs."""
+    values = [getattr(spec, field) for spec in (one, other)]
+    if field == "footprint":
+        values = [(value or Footprint()).model_copy(update={"gpu_type": None}) for value in values]
+    return bool(values[0] == values[1])
 
 
 @lru_cache(maxsize=4096)
@@ -104,6 +124,8 @@ def _merged(stable: _Spec, declared: _Spec) -> object:
     taken = {
         field: getattr(new, field)
         for field in declared_fields(declared.member)
-        if all(getattr(old, other) == getattr(new, other) for other in _DEPENDS.get(field, ()))
+        if all(_alike(old, new, other) for other in _DEPENDS.get(field, ()))
     }
+    if isinstance(old, InferenceModelSpec) and _gpu_type(old) != _gpu_type(new):
+        taken["footprint"] = (old.footprint or Footprint()).model_copy(update={"gpu_type": _gpu_type(new)})
     return old.model_copy(update=taken)

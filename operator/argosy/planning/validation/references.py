@@ -12,6 +12,7 @@ from argosy.planning.adapters import AdapterModel
 from argosy.planning.pinned import PinnedEnsemble
 from argosy.planning.validation.folders import check_folders
 from argosy.planning.validation.graph import NONE_INVALID, Invalid, Served, check_graph, nesting_cycle
+from argosy.planning.validation.nodes import check_nodes
 from argosy.planning.validation.rollouts import check_rollouts
 from argosy.planning.validation.runtimes import check_runtimes
 from argosy.planning.variants import (
@@ -197,6 +198,7 @@ def _runtimes(resources: list[Resource]) -> Faults:
             ]
             yield from check_runtimes(pool, (member for member in members if isinstance(member, InferenceModel)))
             yield from check_rollouts(pool, (member for member in members if not isinstance(member, Parts)))
+            yield from check_nodes(pool, members)
 
 
 def _engines(resources: list[Resource]) -> Faults:

@@ -39,8 +39,9 @@ BREAKING = [
     (
         "InferenceModel",
         {"footprint.device": "CPU"},
-        "device CPU takes no GPU: leave out device, or gpuMemory, compute and gpus",
+        "device CPU takes no GPU: leave out device, or gpuMemory, compute, gpus and gpuType",
     ),
+    ("InferenceModel", {"footprint.gpuType": {}}, "gpuType has products or computeCapability"),
     ("InferenceModel", {"maxBatchSize": ...}, "a preferred batch size is at most maxBatchSize"),
     ("InferenceModel", {"instanceGroups": [{"count": 1}]}, "instances and instanceGroups exclude each other"),
     (

@@ -13,6 +13,18 @@ PLACEMENT: list[Case] = [
     ({"footprint.device": "TPU"}, "spec.footprint.device", "GPU, CPU"),
     ({"footprint": {"device": "CPU", "gpus": 1}}, "spec.footprint.device", "takes no GPU, and gpus is given"),
     ({"footprint.device": "CPU"}, "spec.footprint.device", "takes no GPU, and gpuMemory is given"),
+    ({"footprint": {"device": "CPU", "gpuType": {"products": ["NVIDIA-L4"]}}}, "spec.footprint.device", "gpuType is"),
+    ({"footprint.gpuType": {}}, "spec.footprint.gpuType", "set products or computeCapability"),
+    ({"footprint.gpuType": {"products": ["H100 80GB"]}}, "spec.footprint.gpuType.products[0]", "value of a label"),
+    ({"footprint.gpuType": {"computeCapability": "8"}}, "spec.footprint.gpuType.computeCapability", '">= 8.9"'),
+    (
+        {"footprint.gpuType": {"computeCapability": ">= 9.0, < 8.0"}},
+        "spec.footprint.gpuType.computeCapability",
+        "no compute capability is in",
+    ),
+    ({"nodeSelector": {"disk type": "ssd"}}, "spec.nodeSelector['disk type']", "the key of a label"),
+    ({"nodeSelector": {"disk": "-"}}, "spec.nodeSelector.disk", "the value of a label"),
+    ({"nodeSelector": {"disk": True}}, "spec.nodeSelector.disk", "quote it"),
     (
         {"footprint": {"device": "CPU"}, "parallelism": {"tensor": 2}, "instances": 1},
         "spec.footprint.device",

@@ -12,6 +12,7 @@ from argosy.planning.packing.capacity import FreeCapacity, gpus_of
 from argosy.planning.packing.equivalence import Shape, shape
 from argosy.planning.packing.fit.fit_limits import Diagnosis, hardest, limit_of, need_text
 from argosy.planning.packing.fit.outranked import Outranked
+from argosy.planning.packing.fit.required_nodes import matching, no_match, of_matching
 from argosy.planning.packing.layout import Layout, Replica, Topology
 from argosy.planning.packing.scoring import fits
 
@@ -59,6 +60,7 @@ class FitErrors:
         rules: tuple[_Rule, ...] = (
             _no_nodes,
             _no_gpus,
+            _no_matching_node,
             _no_engine,
             _config_too_large,
             _too_large,
@@ -72,7 +74,11 @@ class FitErrors:
 
     def for_engines(self, group: Group) -> "FitErrors":
         """Return the same of those nodes alone that the group has engines for."""
-        nodes = frozenset(name for name, node in self.layout.topology.nodes.items() if group.runs_on(node))
+        nodes = self.layout.topology.nodes
+        return self.of_nodes(frozenset(name for name, node in nodes.items() if group.has_engines_for(node)))
+
+    def of_nodes(self, nodes: frozenset[str]) -> "FitErrors":
+        """Return the same of these nodes alone."""
         if len(nodes) == len(self.layout.topology.nodes):
             return self
         layout, full = (view.restricted(nodes) for view in (self.layout, self.full))
@@ -144,6 +150,18 @@ def _no_gpus(errors: FitErrors, replica: Replica) -> Diagnosis | None:
     )
 
 
+def _no_matching_node(errors: FitErrors, replica: Replica) -> Diagnosis | None:
+    """Diagnose a model that requires other nodes, or that fits only on nodes that it may not have."""
+    nodes = list(errors.layout.topology.nodes.values())
+    matches = matching(nodes, replica.group)
+    if len(matches) == len(nodes):
+        return None
+    if not matches:
+        return no_match(nodes, replica.group)
+    why = errors.of_nodes(matches).lack(replica)
+    return Diagnosis(why.reason, f"{why.message} {of_matching(nodes, len(matches), replica.group)}")
+
+
 def _no_engine(errors: FitErrors, replica: Replica) -> Diagnosis | None:
     """Diagnose a model whose engines are for other nodes, or that fits only where there is none for it."""
     nodes, group = errors.layout.topology.nodes, replica.group
@@ -157,7 +175,7 @@ def _no_engine(errors: FitErrors, replica: Replica) -> Diagnosis | None:
             "there is an engine for, or see the condition EngineReady for why there is none.",
         )
     why = built.lack(replica)
-    others = tuple(node for node in nodes.values() if not group.runs_on(node))
+    others = tuple(node for node in nodes.values() if not group.has_engines_for(node))
     return Diagnosis(
         why.reason,
         f"{why.message} Of {quantity(len(nodes), 'node')} the pool has {len(nodes) - len(others)} that it has "

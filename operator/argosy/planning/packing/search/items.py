@@ -68,7 +68,7 @@ def items_of(topology: Topology, replicas: Sequence[Replica]) -> list[Item]:
 
 def _nodes(topology: Topology, replica: Replica, allowed: dict[object, frozenset[int] | None]) -> frozenset[int] | None:
     """Return the numbers of the nodes that a replica may have; None for all of them."""
-    key = tuple(demand.architectures for demand in replica.group.demands if demand.architectures is not None)
+    key = tuple((demand.architectures, demand.requires) for demand in replica.group.demands)
     if key not in allowed:
         nodes = topology.nodes.values()
         able = frozenset(at for at, node in enumerate(nodes) if node.schedulable and replica.group.runs_on(node))
