@@ -20,13 +20,13 @@ from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import PoolSignals
-from argosy.autoscaling.pool.footprints import MeasuredFootprint
 from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.memory import PoolMemory, restored
 from argosy.autoscaling.pool.policies import policies
 from argosy.autoscaling.pool.pool_round import PoolInputs, decide_pool
 from argosy.autoscaling.pool.regimes import FleetRegime, restored_regime
 from argosy.autoscaling.pool.variants import VariantsReport
+from argosy.planning.demand.measured import MeasuredFootprint
 from argosy.planning.rollouts.memory import CandidateEvidence
 from argosy.planning.variants import RoutedModel, VariantModel, expanded
 from argosy.reconcile import RoundOutcome
@@ -155,6 +155,7 @@ class Scaling:
             grants=outcome.grants,
             statuses=outcome.statuses,
             servers=outcome.servers(key),
+            products=_products(key, outcome),
             activator_error=holding.error,
         )
         serving = next((one for one in pool.resources if isinstance(one, ServingPool) and one.key == key), None)
@@ -246,6 +247,12 @@ class Scaling:
         )
 
 
+def _products(key: PoolKey, outcome: RoundOutcome) -> dict[str, str]:
+    """Return the product of the GPUs of each server of a pool."""
+    of_node = {node.name: node.product for facts in outcome.facts if facts.pool == key for node in facts.nodes}
+    return {server.name: of_node.get(server.node, "") for server in outcome.servers(key)}
+
+
 def _differ(before: PoolMemory, after: PoolMemory) -> bool:
     """Return whether decisions or statuses differ, so that a reconcile is due."""
     return _reported(after) != _reported(before)
@@ -258,11 +265,7 @@ def _reported(memory: PoolMemory) -> tuple[object, ...]:
 
 def _footprints(statuses: Mapping[str, Status]) -> dict[str, MeasuredFootprint]:
     """Return what another process has reported of models' memory in their statuses."""
-    reports = {
-        name: footprint.restored(status.footprint)
-        for name, status in statuses.items()
-        if isinstance(status, InferenceModelStatus)
-    }
+    reports = {name: footprint.restored(status) for name, status in statuses.items()}
     return {name: report for name, report in reports.items() if report is not None}
 
 

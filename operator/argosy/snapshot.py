@@ -13,12 +13,12 @@ from argosy.api.statusparts import EngineStatus
 from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
-from argosy.autoscaling.pool.footprints import MeasuredFootprint
 from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.builds.build import ObservedBuild
 from argosy.planning.builds.images import BuildImages
+from argosy.planning.demand.measured import MeasuredFootprint
 from argosy.planning.demand.surges import LoadedVersions
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.planning.migration.bindings import Binding

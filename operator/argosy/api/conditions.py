@@ -60,6 +60,7 @@ class Reason(StrEnum):
     UNSUPPORTED_FORMAT = "UnsupportedFormat"
     SETTING_WITHOUT_EFFECT = "SettingWithoutEffect"
     TOPOLOGY_ADVICE = "TopologyAdvice"
+    FOOTPRINT_DIFFERS = "FootprintDiffers"
     CROSSOVER_UNKNOWN = "CrossoverUnknown"
     # Placed
     PLACED = "Placed"

@@ -66,11 +66,25 @@ class PlacementStatus(StatusPart):
 
 
 class MeasuredFootprintStatus(StatusPart):
-    """What all instances of a version on one server used, of the version and server where it is the most."""
+    """What all instances of a version on one server used, of the server where it is the most."""
 
     host_memory: Quantity | None = Field(default=None, description="Memory of its processes on the host.")
-    gpu_memory: Quantity | None = Field(default=None, description="Memory of its processes on all GPUs of the server.")
+    gpu_memory: Quantity | None = Field(
+        default=None, description="Memory of its processes on the GPU of the server where it is the most."
+    )
+    peak_gpu_memory: Quantity | None = Field(
+        default=None, description="The most that gpuMemory was since the time since; the plan is made with it."
+    )
     time: str = Field(default="", description="When it was measured, RFC 3339.")
+    since: str = Field(
+        default="",
+        description="When this revision was first measured with as many instances on such a GPU, RFC 3339.",
+    )
+    version: Int = Field(default=0, ge=0, description="The version that was loaded.")
+    revision: str = Field(default="", description="The revision of the spec that was loaded.")
+    instances: Int = Field(default=1, ge=1, description="The instances on each GPU, or on the CPU.")
+    server: str = Field(default="", description="The server where it was measured.")
+    gpu_type: str = Field(default="", description="The product of the server's GPUs.")
 
 
 class FootprintStatus(StatusPart):

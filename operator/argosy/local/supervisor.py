@@ -19,10 +19,10 @@ from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Decision
 from argosy.autoscaling.explain import own_fault
-from argosy.autoscaling.pool.footprints import MeasuredFootprint
 from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.planning.builds.images import BuildImages
+from argosy.planning.demand.measured import MeasuredFootprint
 from argosy.planning.facts import Node, ServerReport
 from argosy.planning.rollouts.memory import CandidateEvidence
 from argosy.reconcile import RoundOutcome, reconcile

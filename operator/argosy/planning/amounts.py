@@ -13,6 +13,11 @@ def gib(size: int) -> str:
     return f"{round(size / _GIB, 1):g} GiB"
 
 
+def mebibytes(size: int, step: int = 64) -> str:
+    """Return a quantity as a manifest has it, such as `6400Mi`, rounded up to a multiple of `step` MiB."""
+    return f"{-(-size // (step * _MIB)) * step}Mi"
+
+
 def kilobytes(size: int) -> str:
     """Return bytes as `1.3 KB` or `950 KB`: in thousands, as an object's limits are counted."""
     return f"{size / 1000:.4g} KB"

@@ -12,6 +12,7 @@ from argosy.autoscaling.pool.allocations import allocations, scaled_resources
 from argosy.autoscaling.pool.policies import policies
 from argosy.planning import variants
 from argosy.planning.builds.scheduling import schedule_builds
+from argosy.planning.demand.measured import MeasuredMemory, measured_memory
 from argosy.planning.demand.members import Members
 from argosy.planning.demand.pool_facts import pool_facts
 from argosy.planning.facts import Device, Node, PoolFacts
@@ -19,6 +20,7 @@ from argosy.planning.migration.choices import VariantChoice, variant_choices
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD, PoolMigration
 from argosy.planning.migration.revisions import revisions_by_server
+from argosy.planning.nodes.pool_nodes import PoolNodes
 from argosy.planning.nodes.reservations import devices
 from argosy.planning.packing.priorities import pack_by_priority
 from argosy.planning.plan import FleetPlan, PoolPlan
@@ -29,6 +31,7 @@ from argosy.render.keys import RenderedKeys
 from argosy.render.sizes import document_sizes
 from argosy.round import DecidedRound
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
+from argosy.status.measured.footprint import last_measured
 
 
 def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> DecidedRound:
@@ -86,7 +89,17 @@ def _members(
         )
         for key, of_pool in specs.engines.items()
     }
-    return {key: replace(of_pool, sizes=document_sizes(of_pool)) for key, of_pool in members.items()}
+    return {
+        key: replace(of_pool, sizes=document_sizes(of_pool), measured=_measured(snapshot, specs.pools[key], of_pool))
+        for key, of_pool in members.items()
+    }
+
+
+def _measured(snapshot: FleetSnapshot, pool: PoolNodes, members: Members) -> dict[str, MeasuredMemory]:
+    """Return what counts of what a pool's models were measured to use: in this process, or else by their statuses."""
+    last = {model.identity: last_measured(snapshot, model) for model in members.models.values()}
+    footprints = {name: footprint for name, footprint in last.items() if footprint is not None}
+    return measured_memory(members.models.values(), footprints, pool.selected, pool.pool.spec.memory_headroom)
 
 
 def _migration(

@@ -43,8 +43,10 @@ LABELS: Mapping[str, tuple[str, ...]] = {
 """The labels whose values are part of a source."""
 _GPU = "nv_gpu_utilization", "nv_gpu_memory_used_bytes", "nv_gpu_memory_total_bytes"
 _RATIOS = frozenset((_GPU[0], *Gauge.KV_CACHE.value))
-_HIGHEST = (*_RATIOS, *Gauge.MAX_BATCH.value, LATENCY_SUMMARY, QUEUE_SUMMARY)
-"""How sources begin of whose values the highest counts where there are several, as of engines; others are added."""
+_HIGHEST = (*_RATIOS, *Gauge.MAX_BATCH.value, *Gauge.GPU_MEMORY.value, LATENCY_SUMMARY, QUEUE_SUMMARY)
+"""How sources begin of whose values the highest counts where there are several, as of engines or of a model's GPUs;
+others are added.
+"""
 _MOST = 1e30
 """More than anything counts: what is computed of such values stays finite."""
 _MOST_DIGITS = 18

@@ -20,6 +20,7 @@ from argosy.status.findings.placed import first_placements, placed_finding, plac
 from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
 from argosy.status.findings.unsupported import unused_model_settings
 from argosy.status.kstatus import verdict
+from argosy.status.measured.deviation import footprint_deviation
 from argosy.status.progress import PoolProgress
 from argosy.status.rollout import unsettled
 from argosy_agent.contract.builds import ModelShape
@@ -46,7 +47,7 @@ def model_status(
         observed_generation=model.metadata.generation,
         conditions=conditions(
             before,
-            _findings(model, progress, statuses, loading, scaled),
+            _findings(model, progress, statuses, loading, scaled, now),
             model.metadata.generation,
             now,
         ),
@@ -70,9 +71,10 @@ def _findings(
     statuses: Sequence[PlacementStatus],
     loading: Loading,
     scaled: ScaledMember,
+    now: datetime,
 ) -> list[Finding]:
     parts = [
-        _valid(model, progress),
+        _valid(model, progress, now),
         _placed(model, progress, statuses),
         *engine_findings(model, progress),
         loading.finding(),
@@ -84,18 +86,25 @@ def _findings(
     return [*verdict(parts, loading.serving(), rolling, rollout), *parts]
 
 
-def _valid(model: InferenceModel, progress: PoolProgress) -> Finding:
+def _valid(model: InferenceModel, progress: PoolProgress, now: datetime) -> Finding:
     settings = (unused_model_settings(model, progress.pool), unused_traffic(model, progress))
     unused, advised = "; ".join(filter(None, settings)), topology_advice(model, progress)
-    notes = [advised] if advised else []
+    deviation = footprint_deviation(model, progress.members.measured.get(model.name), now)
+    notes = [note for note in (deviation, advised) if note]
     notes += [f"without effect in this release: {unused}"] if unused else []
     reason = Reason.TOPOLOGY_ADVICE if advised else Reason.SETTING_WITHOUT_EFFECT if unused else Reason.VALID
+    reason = Reason.FOOTPRINT_DIFFERS if deviation else reason
     return Finding(ConditionType.VALID, True, reason, "; ".join(notes))
 
 
 def _placed(model: InferenceModel, progress: PoolProgress, statuses: Sequence[PlacementStatus]) -> Finding:
     finding = placed_finding(progress, model, statuses)
-    if not finding.so or not footprint_of(model).assumed or not any(status.gpus for status in statuses):
+    measured = progress.members.measured.get(model.name)
+    if (
+        not finding.so
+        or not footprint_of(model, measured=measured).assumed
+        or not any(status.gpus for status in statuses)
+    ):
         return finding
     return replace(finding, message=f"{finding.message}; {UNMEASURED}")
 

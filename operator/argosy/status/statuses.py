@@ -18,7 +18,7 @@ from argosy.status.findings.bottleneck import bottleneck_status
 from argosy.status.findings.language import language_status
 from argosy.status.findings.scaling import ScaledMember
 from argosy.status.invalid import EMPTY, deleting, invalid_status
-from argosy.status.measured.footprint import with_measured
+from argosy.status.measured.footprint import last_measured, with_measured
 from argosy.status.model import model_status
 from argosy.status.pool import pool_status
 from argosy.status.progress import PoolProgress
@@ -111,8 +111,8 @@ class _Writer:
         rollout = self._decided.rollouts.members.get(resource.identity)
         if rollout is not None:
             reported["rollout"] = rollout_status(rollout)
-        if isinstance(status, InferenceModelStatus):
-            reported["footprint"] = with_measured(status.footprint, self._snapshot.footprints.get(resource.identity))
+        if isinstance(status, InferenceModelStatus) and isinstance(resource, InferenceModel):
+            reported["footprint"] = with_measured(status.footprint, last_measured(self._snapshot, resource))
         if isinstance(resource, InferenceModel | RoutedModel):
             reported["language"] = language_status(self._snapshot.language.get(resource.identity))
         return status.model_copy(update=reported)

@@ -76,6 +76,7 @@ class Gauge(Enum):
     )
     HOST_MEMORY = ("argosy_model_memory_bytes{CPU}",)
     GPU_MEMORY = ("argosy_model_memory_bytes{GPU}",)
+    MEMORY_TIME = ("argosy_model_memory_time_seconds",)
     KV_CACHE = (
         "argosy_kv_cache_utilization",
         "vllm:kv_cache_usage_perc",

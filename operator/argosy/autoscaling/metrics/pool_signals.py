@@ -12,7 +12,7 @@ from math import isnan, nan
 
 from .histograms import SHARES, UNMEASURED, Distribution
 from .names import LATENCY_SUMMARY, QUEUE_SUMMARY, Counter, Failure, Gauge, HistogramName
-from .signals import PoolSignals, ServerQueue, Signals
+from .signals import MemorySignals, PoolSignals, ServerQueue, Signals
 from .variants import variant_signals
 from .windows import ModelSeries, ServerWindow, increase
 
@@ -105,8 +105,7 @@ def _signals(parts: Sequence[_Part], servers: int, now: datetime) -> Signals:
         engine_running=_sum(series, Gauge.ENGINE_RUNNING),
         kv_cache=_highest(one.value(Gauge.KV_CACHE) for one in series),
         variants=variant_signals((part.series, part.window) for part in parts),
-        host_memory=_highest(one.value(Gauge.HOST_MEMORY) for one in series),
-        gpu_memory=_highest(one.value(Gauge.GPU_MEMORY) for one in series),
+        memory=_memory(parts),
     )
 
 
@@ -150,6 +149,31 @@ def _queues(parts: Sequence[_Part]) -> Iterator[ServerQueue]:
         pending, inside = _sum(series, Gauge.PENDING), _sum(series, Gauge.ENGINE_WAITING)
         if pending is not None or inside is not None:
             yield ServerQueue(server, (pending or 0.0) + (inside or 0.0))
+
+
+def _memory(parts: Iterable[_Part]) -> tuple[MemorySignals, ...]:
+    """Return the memory of each version on the server where it is the most, of those that were measured in the window.
+
+    Only what was measured of settled processes is a fact: an instance that loads or has ended uses less than one that
+    serves.
+    """
+    largest: dict[int, MemorySignals] = {}
+    for part in filter(_is_settled, parts):
+        host, gpu = (_finite(part.series.value(gauge)) for gauge in (Gauge.HOST_MEMORY, Gauge.GPU_MEMORY))
+        memory = MemorySignals(part.version, part.server, round(part.series.value(Gauge.INSTANCES)), host, gpu)
+        largest[part.version] = max(largest.get(part.version, memory), memory, key=_memory_size)
+    return tuple(largest[version] for version in sorted(largest))
+
+
+def _is_settled(part: _Part) -> bool:
+    """Return whether memory was measured in the window, in all of which the same instances were loaded."""
+    window = part.window
+    same = window.value(Gauge.INSTANCES) == 0 and window.value(Counter.INSTANCES_LOST, 0.0) == 0
+    return same and part.series.value(Gauge.INSTANCES, 0.0) >= 1 and window.value(Gauge.MEMORY_TIME, 0.0) > 0
+
+
+def _memory_size(memory: MemorySignals) -> tuple[float, float, str]:
+    return memory.gpu or 0.0, memory.host or 0.0, memory.server
 
 
 def _distribution(

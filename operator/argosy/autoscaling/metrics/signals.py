@@ -21,6 +21,19 @@ class ServerQueue:
 
 
 @dataclass(frozen=True, slots=True)
+class MemorySignals:
+    """Bytes of the processes of one version on the server where they are the most: on the `host`, and on that `gpu` of
+    the server where they are the most. `instances` are loaded there, as many as when it was measured.
+    """
+
+    version: int
+    server: str
+    instances: int
+    host: float | None = None
+    gpu: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CrossoverSignals:
     """The crossover of a variant and the next one that the traffic of servers shows, each by its requests.
 
@@ -73,8 +86,7 @@ class Signals:
     runs it), `between_tokens`; per second, `tokens` generated, `prompt_tokens` received, `cached_tokens` of these that
     prefix caches had, and `preemptions`, running requests that lost their cache to others; requests in the engines,
     `engine_waiting` and `engine_running`, and `kv_cache`, the share in use where it is highest. Of routed models:
-    their `variants`. Of models in processes of their own: the bytes of a version on a server where they are the most,
-    `host_memory` and `gpu_memory` (of all its GPUs).
+    their `variants`. Of models in processes of their own: the `memory` of each version that was measured in the window.
     """
 
     at: datetime
@@ -113,8 +125,7 @@ class Signals:
     engine_running: float | None = None
     kv_cache: float | None = None
     variants: tuple[VariantSignals, ...] = ()
-    host_memory: float | None = None
-    gpu_memory: float | None = None
+    memory: tuple[MemorySignals, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

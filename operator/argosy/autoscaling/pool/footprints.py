@@ -1,10 +1,14 @@
 """What models' processes use, as statuses report it: by new measurements, but not by each of them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from argosy.autoscaling.metrics.signals import Signals
+from argosy.api import ConditionStatus, ConditionType, InferenceModel
+from argosy.api.status import InferenceModelStatus
+from argosy.autoscaling.metrics.signals import MemorySignals, Signals
+from argosy.planning.demand.measured import MeasuredFootprint
+from argosy.planning.rollouts.revision import revision_of
 
 NEWER_AFTER = timedelta(seconds=30)
 """Shortest time between two reports, since each is a write of a status."""
@@ -12,40 +16,90 @@ REPORTED_AGAIN_AFTER = timedelta(minutes=30)
 """Time after which a report is replaced even if its numbers have changed little, so that its age says something."""
 NOTICEABLE = 0.1
 """Smallest change that is reported, as a share of the former bytes."""
+GROWTH = 0.05
+"""Smallest growth that a plan takes into account, as a share of the highest bytes before. A GPU's headroom has room for
+less, and noise moves nothing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredFootprint:
-    """Bytes of all instances of one version on one server, where they are the most: on the host, and on its GPUs.
+class MeasuredModel:
+    """A model with its last status, its signals, and the products of GPUs by server."""
 
-    None where a server does not measure it.
-    """
+    model: InferenceModel
+    status: object
+    signals: Signals | None
+    products: Mapping[str, str]
 
-    measured_at: datetime
-    host: int | None
-    gpu: int | None
+    @property
+    def memory(self) -> MemorySignals | None:
+        """The memory of the version that is declared; None while servers come to it, since what they have then may be
+        another revision of it.
+        """
+        if self.signals is None or not _has_settled(self.status):
+            return None
+        declared = self.model.spec.default_version
+        return next((memory for memory in self.signals.memory if memory.version == declared), None)
 
 
 def measured_footprints(
-    before: Mapping[str, MeasuredFootprint], signals: Mapping[str, Signals | None]
+    before: Mapping[str, MeasuredFootprint], models: Iterable[MeasuredModel]
 ) -> dict[str, MeasuredFootprint]:
-    """Return the report of each measured model, by the keys of `signals`, which are those of all models.
+    """Return the report of each measured model, by identity.
 
     The last report of a model that is not measured any more stays, with its time.
     """
-    reports = {name: _next(before.get(name), measured) for name, measured in signals.items()}
+    reports = {one.model.identity: _next(before.get(one.model.identity), one) for one in models}
     return {name: report for name, report in reports.items() if report is not None}
 
 
-def _next(before: MeasuredFootprint | None, signals: Signals | None) -> MeasuredFootprint | None:
-    if signals is None or (signals.host_memory is None and signals.gpu_memory is None):
+def _next(before: MeasuredFootprint | None, measured: MeasuredModel) -> MeasuredFootprint | None:
+    memory = measured.memory
+    if memory is None or measured.signals is None or (memory.host is None and memory.gpu is None):
         return before
-    report = MeasuredFootprint(signals.at, _bytes(signals.host_memory), _bytes(signals.gpu_memory))
-    if before is None:
+    report = _report(measured, memory, measured.signals.at)
+    if before is None or _subject(before) != _subject(report):
         return report
+    peak, grown = before.peak, (report.peak or 0) > (before.peak or 0) * (1 + GROWTH)
+    report = replace(report, peak=report.peak if grown else peak, since=before.since)
     age = report.measured_at - before.measured_at
-    differs = _differs(before.host, report.host) or _differs(before.gpu, report.gpu)
+    differs = grown or _differs(before.host, report.host) or _differs(before.gpu, report.gpu)
     return report if age >= REPORTED_AGAIN_AFTER or (age >= NEWER_AFTER and differs) else before
+
+
+def _report(measured: MeasuredModel, memory: MemorySignals, at: datetime) -> MeasuredFootprint:
+    model, gpu = measured.model, _bytes(memory.gpu)
+    return MeasuredFootprint(
+        measured_at=at,
+        host=_bytes(memory.host),
+        gpu=gpu,
+        peak=gpu,
+        since=at,
+        version=memory.version,
+        revision=revision_of(model).name,
+        instances=_per_gpu(memory.instances, model.spec.gpus),
+        server=memory.server,
+        product=measured.products.get(memory.server, ""),
+    )
+
+
+def _per_gpu(instances: int, gpus: int) -> int:
+    """Return the instances on each GPU of a model with so many GPUs: one that is split has a part on each."""
+    return instances // gpus if gpus and instances % gpus == 0 else instances
+
+
+def _subject(footprint: MeasuredFootprint) -> tuple[int, str, int, str]:
+    """Return what two measurements have in common of which one continues the other."""
+    return footprint.version, footprint.revision, footprint.instances, footprint.product
+
+
+def _has_settled(status: object) -> bool:
+    """Return whether the servers of a model have loaded what is declared, by its status."""
+    if not isinstance(status, InferenceModelStatus):
+        return False
+    loaded, moving = status.condition(ConditionType.LOADED), status.condition(ConditionType.RECONCILING)
+    under_way = moving is None or moving.status is not ConditionStatus.FALSE
+    return loaded is not None and loaded.status is ConditionStatus.TRUE and not under_way
 
 
 def _bytes(value: float | None) -> int | None:

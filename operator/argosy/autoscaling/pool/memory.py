@@ -13,11 +13,11 @@ from argosy.autoscaling.bottlenecks import diagnose as diagnosis
 from argosy.autoscaling.decision import Allocation, AllocationChange, Decision, Lowering
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.policy import Served
-from argosy.autoscaling.pool.footprints import MeasuredFootprint
 from argosy.autoscaling.pool.language import LanguageReport
 from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.autoscaling.pool.variants import VariantsReport
 from argosy.autoscaling.settings import SAME, STALE_S
+from argosy.planning.demand.measured import MeasuredFootprint
 
 _DIGITS = re.compile(r"\d+")
 

@@ -18,7 +18,7 @@ from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import PoolSignals, Signals
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.allocations import scaled_resource
-from argosy.autoscaling.pool.footprints import measured_footprints
+from argosy.autoscaling.pool.footprints import MeasuredModel, measured_footprints
 from argosy.autoscaling.pool.grants import Grant, served
 from argosy.autoscaling.pool.language import language_reports
 from argosy.autoscaling.pool.memory import PoolMemory, report
@@ -39,8 +39,9 @@ class PoolInputs:
     """The inputs of a pool's decisions, in addition to its signals. The mappings are by identity.
 
     `members`: its models and ensembles as declared, with their `statuses`; `policies` of those that scale, their
-    `allocations` as they were planned, and the `grants` of that plan; `servers`: those of the plan. `activator_error`:
-    why requests for a member without replicas would not be queued, so that none is scaled to zero; empty if they would.
+    `allocations` as they were planned, and the `grants` of that plan; `servers`: those of the plan. `products`: of
+    their GPUs, by server. `activator_error`: why requests for a member without replicas would not be queued, so that
+    none is scaled to zero; empty if they would.
     """
 
     members: tuple[Member, ...] = ()
@@ -49,6 +50,7 @@ class PoolInputs:
     grants: Mapping[str, Grant] = field(default_factory=dict)
     statuses: Mapping[str, object] = field(default_factory=dict)
     servers: tuple[CurrentServer, ...] = ()
+    products: Mapping[str, str] = field(default_factory=dict)
     activator_error: str = "nothing holds requests here"
 
 
@@ -71,8 +73,15 @@ def decide_pool(inputs: PoolInputs, signals: PoolSignals, memory: PoolMemory, no
     variants = variants_reports(memory.variants, own, now)
     separate = [(model, own[model.identity]) for model in models if model.is_separate]
     regimes = fleet_regimes(memory.regimes, separate, now)
-    footprints = measured_footprints(memory.footprints, measured)
+    footprints = measured_footprints(memory.footprints, _measured_models(inputs, signals))
     return PoolMemory(members, pool_round.diagnose(decisions), reports, language, variants, regimes, footprints)
+
+
+def _measured_models(inputs: PoolInputs, signals: PoolSignals) -> Iterator[MeasuredModel]:
+    for member in inputs.members:
+        if isinstance(member, InferenceModel):
+            status = inputs.statuses.get(member.identity)
+            yield MeasuredModel(member, status, signals.members.get(member.name), inputs.products)
 
 
 @dataclass(frozen=True, slots=True)

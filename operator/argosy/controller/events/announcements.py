@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from argosy.api import Reason
+from argosy.api import ConditionType, Reason
 from argosy.api.scalingstatus import BottleneckStatus, ScalingStatus
 from argosy.api.status import CordonedGpu, EnsembleStatus, InferenceModelStatus, ResourceStatus, ServingPoolStatus
 from argosy.api.statusparts import EngineStatus
@@ -117,6 +117,16 @@ def _identity(bottleneck: BottleneckStatus) -> tuple[str, str]:
 
 def _diagnosis(bottleneck: BottleneckStatus) -> str:
     return f"{bottleneck.stage}: {bottleneck.evidence}. {bottleneck.advice[:1].upper()}{bottleneck.advice[1:]}"
+
+
+def footprint_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterator[Announcement]:
+    """Yield an Event of a model that was first measured to use other memory than it declares."""
+    if before is None or not isinstance(now, InferenceModelStatus):
+        return
+    former, present = before.condition(ConditionType.VALID), now.condition(ConditionType.VALID)
+    differs = Reason.FOOTPRINT_DIFFERS
+    if present is not None and present.reason == differs and (former is None or former.reason != differs):
+        yield Announcement(WARNING, differs, present.message, differs)
 
 
 CORDONED, UNCORDONED = "GpuCordoned", "GpuUncordoned"

@@ -21,6 +21,7 @@ from argosy.controller.events.announcements import (
     bottleneck_events,
     build_events,
     cordon_events,
+    footprint_events,
     scaling_events,
 )
 from argosy.controller.events.rollouts import rollout_events
@@ -126,7 +127,14 @@ class Announcer:
 
     async def changed(self, resource: Resource, before: Status | None, now: Status) -> None:
         """Post what changed when the status `now` was written in place of `before`."""
-        sources = (build_events, scaling_events, bottleneck_events, cordon_events, rollout_events)
+        sources = (
+            build_events,
+            scaling_events,
+            bottleneck_events,
+            footprint_events,
+            cordon_events,
+            rollout_events,
+        )
         for announcement in (event for events in sources for event in events(before, now)):
             await self._recorder.record(
                 resource, announcement.type, announcement.reason, announcement.message, announcement.subject

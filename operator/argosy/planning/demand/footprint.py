@@ -8,6 +8,7 @@ from argosy.api.model import footprint as api
 from argosy.api.model.instancegroups import per_gpu
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.versions import retained
+from argosy.planning.demand.measured import MeasuredMemory
 from argosy.planning.facts import Footprint
 from argosy.planning.topology.deployment import Deployment
 from argosy.planning.topology.memory import budget, has_weights
@@ -20,17 +21,21 @@ def footprint_of(
     has_gpus: bool = True,
     shape: ModelShape | None = None,
     runtime: RuntimeName = RuntimeName.ARGOSY,
+    measured: MeasuredMemory | None = None,
 ) -> Footprint:
     """Return the footprint of one replica with all its instances, with `versions` loaded.
 
-    `has_gpus`: whether the pool has GPUs. `shape`: the model's, if it has one.
+    `has_gpus`: whether the pool has GPUs. `shape`: the model's, if it has one. `measured`: what it was measured to use
+    of a GPU, if that is known.
 
     - Exclusive GPUs: `footprint.gpus`, or else `parallelism.tensor x pipeline` where that is more than one. Each
       has `gpuMemory` for every instance; the share of compute means nothing there.
     - A share of one GPU: `gpuMemory` and `compute`, each times `instances`. What is not declared counts as
-      nothing: a model with `gpuMemory` alone is never kept from a GPU because of compute.
+      nothing: a model with `gpuMemory` alone is never kept from a GPU because of compute. Measured memory counts where
+      it is more than `gpuMemory`, or where that is not declared.
     - `device: CPU`, or the format `python` with nothing declared: the CPU.
-    - Nothing declared of any other: a GPU of its own where there are GPUs. It is never put on the CPU by default.
+    - Nothing declared of any other, nor measured: a GPU of its own where there are GPUs. It is never put on the CPU by
+      default.
     - Exclusive GPUs without `gpuMemory`, and a GPU of its own: of the memory that its shape's arithmetic gives.
 
     Each version has memory of its own; the compute is shared, as a request goes to one of them. vLLM on several GPUs of
@@ -44,9 +49,13 @@ def footprint_of(
     if spec.gpus:
         first = runtime is RuntimeName.TRITON and spec.backend == "vllm" and spec.gpus > 1
         return Footprint(memory=memory, gpus=spec.gpus, first_gpus=first)
+    compute = (declared.compute or 0) * instances_of(model)
+    if measured is not None and has_gpus:
+        memory = max(memory if declared.gpu_memory is not None else 0, measured.of(instances_of(model)) * versions)
+        return Footprint(memory=memory, compute=compute)
     if declared.gpu_memory is None:
         return Footprint(memory=memory, gpus=1, assumed=True) if has_gpus else Footprint()
-    return Footprint(memory=memory, compute=(declared.compute or 0) * instances_of(model))
+    return Footprint(memory=memory, compute=compute)
 
 
 def memory_by_shape(model: InferenceModel, shape: ModelShape | None) -> int:

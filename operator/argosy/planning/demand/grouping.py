@@ -1,14 +1,15 @@
 """Groups of models that must share a server: those of an ensemble, and of ensembles that share a model with it."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.servingpool import RuntimeName
 from argosy.planning.adapters import ties
 from argosy.planning.demand.footprint import NO_SIZE, DocumentSize, footprint_of, instances_of, versions_retained
+from argosy.planning.demand.measured import MeasuredMemory
 from argosy.planning.demand.model_files import ServedEngines
-from argosy.planning.facts import Demand, Group
+from argosy.planning.facts import Demand, Footprint, Group
 from argosy.planning.pinned import PinnedEnsemble
 from argosy.planning.required_nodes import requirements_of
 from argosy.planning.variants import shares_server
@@ -28,6 +29,7 @@ def groups_of(
     engines: ServedEngines | None = None,
     sizes: Mapping[str, DocumentSize] | None = None,
     runtime: RuntimeName = RuntimeName.ARGOSY,
+    measured: Mapping[str, MeasuredMemory] | None = None,
 ) -> tuple[Group, ...]:
     """Return the groups of one pool, by name; models in the order of the steps that use them.
 
@@ -35,16 +37,22 @@ def groups_of(
     its models and ensembles asks for, and is named after its first ensemble, or its only model. An ensemble with a step
     that is not among `models` and `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs. `shapes`: the
     models' that are known, by name. Of models that wait for their `engines` there is nothing. `sizes`: what models and
-    ensembles take of their server's documents, by name. `runtime`: the program of the pool's servers.
+    ensembles take of their server's documents, by name. `runtime`: the program of the pool's servers. `measured`: what
+    models were measured to use of a GPU, by name.
     """
     built = engines or ServedEngines()
     by_name = {model.name: model for model in models if model.name not in built.waiting}
     together = [ensemble for ensemble in ensembles if shares_server(ensemble)]
     members = _members(by_name, together)
     users = _users(together, members)
-    versions, shape_of = loaded or {}, shapes or {}
+    versions, shape_of, used = loaded or {}, shapes or {}, measured or {}
+
+    def footprint(model: InferenceModel, versions: int) -> Footprint:
+        name = model.name
+        return footprint_of(model, versions, has_gpus, shape_of.get(name), runtime, used.get(name))
+
     demands = {
-        name: _demand(model, users.get(name, ()), versions.get(name, ()), has_gpus, shape_of.get(name), runtime, built)
+        name: _demand(model, users.get(name, ()), versions.get(name, ()), footprint, built)
         for name, model in by_name.items()
     }
     size_of = _with_routers(sizes or {}, ensembles)
@@ -135,9 +143,7 @@ def _demand(
     model: InferenceModel,
     users: Sequence[Ensemble],
     loaded: Sequence[Collection[int]],
-    has_gpus: bool,
-    shape: ModelShape | None,
-    runtime: RuntimeName,
+    footprint: Callable[[InferenceModel, int], Footprint],
     built: ServedEngines,
 ) -> Demand:
     # what a rollout keeps in addition is loaded only where there is memory for it, and places nothing
@@ -147,7 +153,7 @@ def _demand(
     return Demand(
         model=model.name,
         version=model.spec.default_version,
-        footprint=footprint_of(model, versions, has_gpus, shape, runtime),
+        footprint=footprint(model, versions),
         replicas=_replicas(model, users),
         instances=instances_of(model),
         versions=versions,

@@ -7,6 +7,7 @@ from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.values.identity import PoolKey
 from argosy.planning.demand.footprint import DocumentSize
 from argosy.planning.demand.grouping import runs_of
+from argosy.planning.demand.measured import MeasuredMemory
 from argosy.planning.demand.model_files import ServedEngines, declared_sources
 from argosy.planning.pinned import PinnedEnsemble
 from argosy.planning.plan import Placement
@@ -25,7 +26,8 @@ class Members:
     `shapes`: those of the models of which one is known. `engines`: what serves in place of models' own files. `sizes`:
     what each takes of its server's documents; what is not among them counts for nothing. `scaled`:
     the members whose replicas, instances and batching are decided by scaling. `rollouts`: those whose new versions
-    are released in steps; `models` and `ensembles` have the spec that is acted upon.
+    are released in steps; `models` and `ensembles` have the spec that is acted upon. `measured`: what models were
+    measured to use of a GPU, where that counts.
     """
 
     models: Mapping[str, InferenceModel] = field(default_factory=dict)
@@ -39,6 +41,7 @@ class Members:
     sizes: Mapping[str, DocumentSize] = field(default_factory=dict)
     scaled: frozenset[str] = frozenset()
     rollouts: Mapping[str, MemberRollout] = field(default_factory=dict)
+    measured: Mapping[str, MeasuredMemory] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -85,7 +88,7 @@ class Members:
     def sources(self, placement: Placement, node: str) -> dict[int, VersionSource]:
         """Return where a placed model's declared versions come from on the node."""
         engines = self.engines.on(placement.model, node, on_gpu=bool(placement.gpus))
-        return declared_sources(self.models[placement.model], engines)
+        return declared_sources(self.models[placement.model], engines, self.measured.get(placement.model))
 
     def candidate_sources(self, placement: Placement, node: str) -> dict[int, VersionSource]:
         """Return where the versions that a placed model's rollout keeps come from on the node; empty without one."""

@@ -11,6 +11,7 @@ from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.modelformat import TREES
 from argosy.api.values.storage import suffix_of
 from argosy.planning.demand.footprint import footprint_of
+from argosy.planning.demand.measured import MeasuredMemory
 from argosy.planning.facts import Node, Waiting
 from argosy_agent.contract import VersionSource
 from argosy_runtime.modelconfig.modelfiles import TREE_FILES, TREE_SUFFIXES
@@ -62,14 +63,16 @@ It is placed as `model<suffix>`, and a file of trees by the name that its backen
 
 
 def declared_sources(
-    model: InferenceModel, engines: Mapping[int, EngineFiles] | None = None
+    model: InferenceModel,
+    engines: Mapping[int, EngineFiles] | None = None,
+    measured: MeasuredMemory | None = None,
 ) -> dict[int, VersionSource]:
     """Return the declared versions' sources, with the name that a lone file gets.
 
     `engines` are what serves in place of them, by version: a version without one has no source. They are read with the
-    pool's credentials, as it is the pool that keeps them.
+    pool's credentials, as it is the pool that keeps them. `measured`: what the model was measured to use of a GPU.
     """
-    spec, need = model.spec, footprint_of(model)
+    spec, need = model.spec, footprint_of(model, measured=measured)
     exclusive = need.exclusive and not need.assumed
     if engines is not None:
         return {

@@ -26,6 +26,7 @@ def pool_facts(nodes: PoolNodes, members: Members, loaded: LoadedVersions | None
         members.engines,
         members.sizes,
         spec.runtime.name,
+        members.measured,
     )
     return PoolFacts(
         pool=nodes.pool.key,

@@ -76,5 +76,9 @@ def _promoted(demand: Demand, members: Members, runtime: RuntimeName) -> int:
 
 
 def _memory(demand: Demand, spec: InferenceModel, versions: int, members: Members, runtime: RuntimeName) -> int:
-    need = footprint_of(spec, versions, shape=members.shapes.get(demand.model), runtime=runtime)
+    # of a candidate nothing is measured yet; where it declares nothing, what it follows is the best estimate
+    own = spec.spec.footprint is not None and spec.spec.footprint.gpu_memory is not None
+    counts = spec is members.models[demand.model] or not own
+    measured = members.measured.get(demand.model) if counts else None
+    need = footprint_of(spec, versions, shape=members.shapes.get(demand.model), runtime=runtime, measured=measured)
     return need.memory * demand.instances // instances_of(spec)

@@ -1,8 +1,15 @@
 """What a model was measured to use, in its status, and what a new operator process restores from it."""
 
-from argosy.api.status import FootprintStatus, MeasuredFootprintStatus
+from argosy.api import InferenceModel
+from argosy.api.status import FootprintStatus, InferenceModelStatus, MeasuredFootprintStatus, Status
 from argosy.api.values.times import parse_time, timestamp
-from argosy.autoscaling.pool.footprints import MeasuredFootprint
+from argosy.planning.demand.measured import MeasuredFootprint
+from argosy.snapshot import FleetSnapshot
+
+
+def last_measured(snapshot: FleetSnapshot, model: InferenceModel) -> MeasuredFootprint | None:
+    """Return what a model was last measured to use: in this process, or else by its status."""
+    return snapshot.footprints.get(model.identity) or restored(snapshot.status(model))
 
 
 def with_measured(footprint: FootprintStatus | None, measured: MeasuredFootprint | None) -> FootprintStatus | None:
@@ -10,15 +17,36 @@ def with_measured(footprint: FootprintStatus | None, measured: MeasuredFootprint
     if measured is None:
         return footprint
     report = MeasuredFootprintStatus(
-        host_memory=measured.host, gpu_memory=measured.gpu, time=timestamp(measured.measured_at)
+        host_memory=measured.host,
+        gpu_memory=measured.gpu,
+        peak_gpu_memory=measured.peak,
+        time=timestamp(measured.measured_at),
+        since=timestamp(measured.since or measured.measured_at),
+        version=measured.version,
+        revision=measured.revision,
+        instances=measured.instances,
+        server=measured.server,
+        gpu_type=measured.product,
     )
     return (footprint or FootprintStatus()).model_copy(update={"measured": report})
 
 
-def restored(footprint: FootprintStatus | None) -> MeasuredFootprint | None:
+def restored(status: Status | None) -> MeasuredFootprint | None:
     """Return the measurement that another process wrote into a status; None without one, or without its time."""
-    status = footprint.measured if footprint is not None else None
-    measured_at = parse_time(status.time) if status is not None else None
-    if status is None or measured_at is None:
+    footprint = status.footprint if isinstance(status, InferenceModelStatus) else None
+    report = footprint.measured if footprint is not None else None
+    measured_at = parse_time(report.time) if report is not None else None
+    if report is None or measured_at is None:
         return None
-    return MeasuredFootprint(measured_at, status.host_memory, status.gpu_memory)
+    return MeasuredFootprint(
+        measured_at=measured_at,
+        host=report.host_memory,
+        gpu=report.gpu_memory,
+        peak=report.peak_gpu_memory,
+        since=parse_time(report.since) or measured_at,
+        version=report.version,
+        revision=report.revision,
+        instances=report.instances,
+        server=report.server,
+        product=report.gpu_type,
+    )

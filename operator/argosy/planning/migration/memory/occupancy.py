@@ -71,5 +71,5 @@ def _size(source: VersionSource, name: str, members: Members) -> tuple[int, bool
     if source.memory or source.exclusive:
         return source.memory, source.exclusive
     declared = members.models.get(name)
-    need = footprint_of(declared) if declared else None
+    need = footprint_of(declared, measured=members.measured.get(name)) if declared else None
     return (need.memory, need.exclusive) if need else (0, True)

@@ -1,0 +1,40 @@
+"""A footprint that differs from what was measured, in words, with the patch that makes them agree."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Final
+
+from argosy.api import InferenceModel
+from argosy.api.model.footprint import Footprint
+from argosy.api.values.times import timestamp
+from argosy.planning.amounts import gib, mebibytes
+from argosy.planning.demand.measured import MeasuredMemory, sizes_itself
+
+LOWER_AFTER: Final = timedelta(hours=1)
+"""How long a model is measured before it is said to need less than it declares: large batches may be yet to come."""
+
+
+def footprint_deviation(model: InferenceModel, measured: MeasuredMemory | None, now: datetime) -> str:
+    """Return that a model uses noticeably more or less memory than it declares; empty where it does not.
+
+    Engines that size themselves take what is declared, so that another declaration would change what is measured.
+    """
+    declared = (model.spec.footprint or Footprint()).gpu_memory
+    if measured is None or declared is None or sizes_itself(model) or not measured.deviates_from(declared):
+        return ""
+    if measured.per_instance < declared and now - measured.since < LOWER_AFTER:
+        return ""
+    where = f" on {measured.product}" if measured.product else ""
+    used = f"an instance has used up to {gib(measured.per_instance)}{where} since {timestamp(measured.since)}"
+    effect = "the plan counts that" if measured.per_instance > declared else "the rest stays unused"
+    return f"spec.footprint.gpuMemory is {gib(declared)}, and {used}; {effect}. Declare it: {_command(model, measured)}"
+
+
+def footprint_patch(gpu_memory: int) -> dict[str, object]:
+    """Return the merge patch of a model that declares this many bytes of a GPU for an instance."""
+    return {"spec": {"footprint": {"gpuMemory": mebibytes(gpu_memory)}}}
+
+
+def _command(model: InferenceModel, measured: MeasuredMemory) -> str:
+    patch = json.dumps(footprint_patch(measured.per_instance), separators=(",", ":"))
+    return f"kubectl patch inferencemodel {model.name} -n {model.namespace} --type merge -p '{patch}'"

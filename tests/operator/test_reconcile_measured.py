@@ -1,0 +1,124 @@
+"""Measured footprints in rounds: what shares a GPU, what moves, what is reported, what a restart leaves."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from tests.operator.planning.declared import GIB, gpu_node, model, pool
+from tests.operator.planning.simulated_cluster import START, Cluster
+
+from argosy.api import ConditionType, InferenceModel, Resource
+from argosy.api.status import InferenceModelStatus
+from argosy.controller.events.announcements import footprint_events
+from argosy.planning.demand.measured import MeasuredFootprint
+from argosy.planning.rollouts.revision import revision_of
+from argosy.reconcile import reconcile
+from argosy.replay.codec import decoded_snapshot, encoded
+from argosy.snapshot import FleetSnapshot
+
+POOL = pool(memoryHeadroom="20%")
+
+
+def measure(cluster: Cluster, **gib: float) -> None:
+    """Let the models have been measured to use so many GiB of a GPU."""
+    assert cluster.outcome is not None
+    footprints = dict(cluster.snapshot.footprints)
+    for name, size in gib.items():
+        one = cluster.outcome.valid[f"InferenceModel default/{name}"]
+        assert isinstance(one, InferenceModel)
+        used = int(size * GIB)
+        footprints[one.identity] = MeasuredFootprint(
+            cluster.now, None, used, used, START, 1, revision_of(one).name, 1, "p-0"
+        )
+    cluster.snapshot = replace(cluster.snapshot, footprints=footprints)
+
+
+def gpu_of(cluster: Cluster, name: str) -> tuple[str, tuple[int, ...]]:
+    """Return the node and the GPUs of a model's only replica."""
+    (placement,) = status(cluster, name).placement
+    return placement.node, placement.gpus
+
+
+def status(cluster: Cluster, name: str) -> InferenceModelStatus:
+    assert cluster.outcome is not None
+    result = cluster.outcome.statuses[f"InferenceModel default/{name}"]
+    assert isinstance(result, InferenceModelStatus)
+    return result
+
+
+def test_a_model_that_declares_nothing_shares_its_gpu_once_it_is_measured() -> None:
+    cluster, resources = Cluster((gpu_node("a"),)), [POOL, model("m", footprint=None), model("n", memory=30)]
+    cluster.settle([POOL, model("m", footprint=None)])
+    cluster.settle(resources)
+    assert status(cluster, "n").replicas == 0
+    measure(cluster, m=20)
+    cluster.keep_routed(resources, ["m"])
+    assert gpu_of(cluster, "m") == gpu_of(cluster, "n")
+    assert status(cluster, "n").available_replicas == 1
+
+
+def test_growth_that_fits_moves_nothing() -> None:
+    cluster, resources = Cluster((gpu_node("a", 2),)), [POOL, model("m", memory=20), model("n", memory=20)]
+    cluster.settle(resources)
+    before = gpu_of(cluster, "m"), gpu_of(cluster, "n")
+    measure(cluster, m=40)
+    cluster.settle(resources)
+    assert (gpu_of(cluster, "m"), gpu_of(cluster, "n")) == before
+
+
+def test_what_outgrows_its_gpu_no_longer_shares_it_and_stays_reachable() -> None:
+    nodes = (gpu_node("a"), gpu_node("b"))
+    cluster, resources = Cluster(nodes), [POOL, model("m", memory=20), model("n", memory=30)]
+    cluster.settle(resources)
+    assert gpu_of(cluster, "m") == gpu_of(cluster, "n")
+    measure(cluster, m=50)
+    cluster.keep_routed(resources, ["m", "n"])
+    assert gpu_of(cluster, "m") != gpu_of(cluster, "n")
+
+
+def test_a_measurement_leaves_no_model_unplaced() -> None:
+    cluster, resources = Cluster((gpu_node("a"),)), [POOL, model("m", memory=20)]
+    cluster.settle(resources)
+    measure(cluster, m=75)
+    cluster.settle(resources)
+    assert status(cluster, "m").available_replicas == 1
+
+
+def test_a_difference_is_reported_in_the_status_and_once_as_an_event() -> None:
+    cluster, resources = Cluster((gpu_node("a"),)), [POOL, model("m", memory=20)]
+    cluster.settle(resources)
+    before = status(cluster, "m")
+    measure(cluster, m=30)
+    cluster.settle(resources)
+    message = cluster.message("m", ConditionType.VALID)
+    assert message.startswith("FootprintDiffers: spec.footprint.gpuMemory is 20 GiB, and an instance has used")
+    assert status(cluster, "m").ready
+    (event,) = footprint_events(before, status(cluster, "m"))
+    assert (event.reason, event.message) == ("FootprintDiffers", message.partition(": ")[2])
+    assert not list(footprint_events(status(cluster, "m"), status(cluster, "m")))
+
+
+def test_another_operator_process_plans_with_what_the_status_says() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    resources: list[Resource] = [POOL, model("m", footprint=None), model("n", memory=30)]
+    cluster.settle(resources[:2])
+    measure(cluster, m=20)
+    cluster.settle(resources)
+    placed = gpu_of(cluster, "m"), gpu_of(cluster, "n")
+    cluster.snapshot = replace(cluster.snapshot, footprints={})
+    cluster.settle(resources)
+    assert (gpu_of(cluster, "m"), gpu_of(cluster, "n")) == placed
+
+
+def test_a_bundle_has_the_measurements() -> None:
+    cluster, resources = Cluster((gpu_node("a"),)), [POOL, model("m", footprint=None), model("n", memory=30)]
+    cluster.settle(resources[:2])
+    measure(cluster, m=20)
+    snapshot = replace(cluster.snapshot, resources=tuple(resources), nodes=cluster.nodes)
+    again = decoded_snapshot(encoded(snapshot))
+    assert again.footprints == snapshot.footprints
+    assert _placements(again) == _placements(snapshot) != _placements(replace(snapshot, footprints={}, statuses={}))
+
+
+def _placements(snapshot: FleetSnapshot) -> list[str]:
+    outcome = reconcile(snapshot, START + timedelta(minutes=5))
+    return [placement.model for of_pool in outcome.plan.pools for s in of_pool.servers for placement in s.placements]
