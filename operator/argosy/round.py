@@ -18,6 +18,7 @@ from argosy.planning.migration.pool_migration import PoolMigration
 from argosy.planning.nodes.cordons import Cordons
 from argosy.planning.packing.priorities import RankedPlan
 from argosy.planning.plan import FleetPlan
+from argosy.planning.provisioning.placeholders import Placeholder
 from argosy.planning.rollouts.rounds.rollouts import Rollouts
 from argosy.planning.validation.accept import Accepted
 from argosy.snapshot import FleetSnapshot
@@ -28,7 +29,8 @@ class DecidedRound:
     """The decisions of a round, which are all that other pools' rounds depend on.
 
     By the pool's key: `migrations` with the next step of each server, `engines` of its models, `builds` that they
-    request, `cordons` of its GPUs, `choices` among variants that have servers of their own. By a member's identity:
+    request, `cordons` of its GPUs, `choices` among variants that have servers of their own, `placeholders` for nodes
+    that it lacks. By a member's identity:
     `policies` and `allocations` of what scales, and `rollouts` of what is released in steps.
     """
 
@@ -44,6 +46,7 @@ class DecidedRound:
     allocations: Mapping[str, Allocation] = field(default_factory=dict)
     choices: Mapping[PoolKey, Mapping[str, VariantChoice]] = field(default_factory=dict)
     rollouts: Rollouts = field(default_factory=Rollouts)
+    placeholders: Mapping[PoolKey, tuple[Placeholder, ...]] = field(default_factory=dict)
 
     @property
     def plan(self) -> FleetPlan:

@@ -83,7 +83,8 @@ class FleetSnapshot:
     request; `cordoned`: GPUs that these pools' statuses cordon. `rollouts`: what is known of each member's rollout, and
     `evidence` of its candidate's step, by identity; `recordings`: the readings from which that followed, if they are
     recorded, which no decision reads. `build_images`: build engines of models that name none; `engine_image`: NVIDIA's
-    server that opens those of TensorRT-LLM, where a pool names no image.
+    server that opens those of TensorRT-LLM, where a pool names no image. `placeholders`: whether there may be Pods that
+    ask node autoscalers for nodes, which needs a cluster and a PriorityClass.
     """
 
     resources: tuple[Resource, ...]
@@ -101,6 +102,7 @@ class FleetSnapshot:
     cordoned: frozenset[Device] = frozenset()
     build_images: BuildImages = field(default_factory=BuildImages)
     engine_image: str = ""
+    placeholders: bool = False
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     bottlenecks: Mapping[str, BottleneckReport] = field(default_factory=dict)
     language: Mapping[str, LanguageReport] = field(default_factory=dict)

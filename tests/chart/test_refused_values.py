@@ -27,6 +27,11 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
         "/builds/priorityClass/name",
         "does not match",
     ),
+    "placeholders that take GPUs from others": (
+        {"placeholders": {"priorityClass": {"value": 0}}},
+        "/placeholders/priorityClass/value",
+        "maximum",
+    ),
     "a toleration's misspelt field": (
         {"tolerations": [{"efect": "NoSchedule"}]},
         "/tolerations/0",

@@ -57,6 +57,7 @@ DRESSED = {
 BARE = {
     "rbac": {"create": False},
     "builds": {"priorityClass": {"create": False}},
+    "placeholders": {"priorityClass": {"create": False}},
     "serviceAccount": {"create": False},
     "podDisruptionBudget": {"enabled": False},
     "metrics": {"service": {"enabled": False}},
@@ -84,7 +85,7 @@ def test_the_objects_are_those_that_the_values_ask_for(release: Release) -> None
     assert kinds == sorted(
         ["Deployment", "PodDisruptionBudget", "Service", "ServiceAccount", "Role", "RoleBinding"]
         + ["ClusterRole"] * 3
-        + ["ClusterRoleBinding", "PriorityClass"]
+        + ["ClusterRoleBinding", "PriorityClass", "PriorityClass"]
         + ["Service", "Secret", "ValidatingWebhookConfiguration"]
     )
     assert [body["kind"] for body in release.upgrade(WITHOUT_CRDS | BARE)] == ["Deployment"]
@@ -303,26 +304,30 @@ def _names(objects: list[dict[str, Any]]) -> set[tuple[str, ...]]:
     return {(body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"]) for body in objects}
 
 
+@pytest.mark.parametrize(("of", "flag"), [("builds", "build"), ("placeholders", "placeholder")])
 @pytest.mark.parametrize(
     ("priority_class", "made", "named"),
     [
-        ({}, "argosy-{namespace}-builds", "argosy-{namespace}-builds"),
+        ({}, "argosy-{namespace}-{of}", "argosy-{namespace}-{of}"),
         ({"name": "cheap"}, "cheap", "cheap"),
         ({"create": False, "name": "system-cluster-critical"}, "", "system-cluster-critical"),
         ({"create": False}, "", ""),
     ],
 )
-def test_builds_have_the_priority_class_that_the_values_name(
-    release: Release, priority_class: dict[str, Any], made: str, named: str
+def test_builds_and_placeholders_have_the_priority_class_that_the_values_name(
+    release: Release, priority_class: dict[str, Any], made: str, named: str, of: str, flag: str
 ) -> None:
-    objects = release.install({**WITHOUT_CRDS, "builds": {"priorityClass": priority_class}}, check_fields=True)
+    without = {name: {"priorityClass": {"create": False}} for name in ("builds", "placeholders")}
+    values = {**WITHOUT_CRDS, **without, of: {"priorityClass": priority_class}}
+    objects = release.install(values, check_fields=True)
     classes = [body for body in objects if body["kind"] == "PriorityClass"]
-    assert [body["metadata"]["name"] for body in classes] == [made.format(namespace=release.namespace)] * bool(made)
+    name = {"namespace": release.namespace, "of": of}
+    assert [body["metadata"]["name"] for body in classes] == [made.format(**name)] * bool(made)
     assert all(body["value"] < 0 and body["preemptionPolicy"] == "Never" for body in classes)
     (container,) = _pod(objects)["containers"]
-    flags = [flag for flag in container["args"] if flag.startswith("--build-priority-class")]
-    assert flags == [f"--build-priority-class={named.format(namespace=release.namespace)}"] * bool(named)
-    assert {flag.split("=")[0] for flag in flags} <= _options()
+    flags = [one for one in container["args"] if one.startswith(f"--{flag}-priority-class")]
+    assert flags == [f"--{flag}-priority-class={named.format(**name)}"] * bool(named)
+    assert {one.split("=")[0] for one in flags} <= _options()
 
 
 def test_names_that_read_as_something_else_stay_texts(releases: Releases, cluster: Cluster) -> None:

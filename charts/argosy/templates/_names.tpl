@@ -44,6 +44,17 @@
 {{- end -}}
 {{- end -}}
 
+{{/* The PriorityClass of placeholders: one that the release makes, one that is there, or none. */}}
+{{- define "argosy.placeholderPriorityClass" -}}
+{{- with .Values.placeholders.priorityClass -}}
+{{- if .name -}}
+{{- .name -}}
+{{- else if .create -}}
+{{- printf "%s-%s-placeholders" (include "argosy.fullname" $) $.Release.Namespace -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "argosy.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "argosy.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}

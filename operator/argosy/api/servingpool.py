@@ -184,6 +184,18 @@ class Packing(ApiModel):
     )
 
 
+class NodeAutoscaling(ApiModel):
+    """How node autoscalers learn which nodes the pool lacks."""
+
+    max_placeholders: Int = Field(
+        default=16,
+        ge=0,
+        le=256,
+        description="The most placeholders: Pods that run nothing and ask for the GPUs of replicas without a place, so "
+        "that Karpenter or the Cluster Autoscaler adds nodes. 0: none. Default: 16.",
+    )
+
+
 class Prometheus(ApiModel):
     """A Prometheus server, or one with its API."""
 
@@ -258,6 +270,9 @@ class ServingPoolSpec(ApiModel):
     )
     builds: Builds = Field(default_factory=Builds, description="Credentials and images of engine builds.")
     packing: Packing = Field(default_factory=Packing, description="How models are placed on servers.")
+    node_autoscaling: NodeAutoscaling = Field(
+        default_factory=NodeAutoscaling, description="How node autoscalers learn which nodes the pool lacks."
+    )
     monitoring: Monitoring = Field(default_factory=Monitoring, description="The source of measurements.")
     analysis_templates: tuple[AnalysisTemplate, ...] = Field(
         default=(),

@@ -53,7 +53,8 @@ class StartError(Exception):
 class Options:
     """The options of the command line. `namespaces`: empty for all. `port` 0 selects a free one.
 
-    `build_priority_class`: the PriorityClass of builds' Pods; empty: the cluster's default. `bundles`: the folder that
+    `build_priority_class`: the PriorityClass of builds' Pods; empty: the cluster's default.
+    `placeholder_priority_class`: that of placeholders; empty: there are none. `bundles`: the folder that
     gets what rounds saw and decided; None: nothing is written.
     """
 
@@ -65,6 +66,7 @@ class Options:
     resync_s: float = 300.0
     kubeconfig: Path | None = None
     build_priority_class: str = ""
+    placeholder_priority_class: str = ""
     bundles: Path | None = None
 
 
@@ -159,7 +161,11 @@ class Operator:
 
     async def _act(self, connection: Connection) -> None:
         supported = await answered(lambda: offered(connection), "what the API server offers")
-        cluster = replace(supported, build_priority_class=self._options.build_priority_class)
+        cluster = replace(
+            supported,
+            build_priority_class=self._options.build_priority_class,
+            placeholder_priority_class=self._options.placeholder_priority_class,
+        )
         cache = self._cache = ClusterCache(connection, cluster, self._options.namespaces, self._mark)
         feed = self._feed = ResourceFeed(connection, self._options.namespaces, self._seen, self._ended)
         announcer, applier = Announcer(Recorder(connection)), Applier(connection, cache)

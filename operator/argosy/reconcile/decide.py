@@ -24,6 +24,7 @@ from argosy.planning.nodes.pool_nodes import PoolNodes
 from argosy.planning.nodes.reservations import devices
 from argosy.planning.packing.priorities import pack_by_priority
 from argosy.planning.plan import FleetPlan, PoolPlan
+from argosy.planning.provisioning.fleet import provision_fleet, with_waits
 from argosy.reconcile.nodes import available_nodes, pool_cordons
 from argosy.reconcile.specs import AcceptedSpecs, accepted_specs
 from argosy.reconcile.strategies import rollout_strategies
@@ -45,7 +46,9 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
     facts = {
         key: pool_facts(here, members[key], snapshot.pool(key).loaded_versions) for key, here in specs.pools.items()
     }
-    ranked = pack_by_priority(list(facts.values()), snapshot.claimed)
+    packed = pack_by_priority(list(facts.values()), snapshot.claimed)
+    provisioned = provision_fleet(packed, facts, _most_placeholders(specs)) if snapshot.placeholders else {}
+    ranked = with_waits(packed, provisioned)
     migrations = {
         plan.pool: _migration(
             snapshot.pool(plan.pool), plan, facts[plan.pool], members[plan.pool], nodes, now, drain_period
@@ -65,7 +68,13 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
         allocations=allocated,
         choices={key: _choices(migration, snapshot) for key, migration in migrations.items()},
         rollouts=specs.rollouts.with_strategies(rollout_strategies(snapshot, migrations, ranked)),
+        placeholders={key: of_pool.placeholders for key, of_pool in provisioned.items()},
     )
+
+
+def _most_placeholders(specs: AcceptedSpecs) -> dict[PoolKey, int]:
+    """Return how many placeholders each valid pool may have."""
+    return {key: here.pool.spec.node_autoscaling.max_placeholders for key, here in specs.pools.items()}
 
 
 def _members(

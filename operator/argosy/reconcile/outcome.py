@@ -18,6 +18,7 @@ from argosy.planning.nodes.cordons import Cordons
 from argosy.planning.nodes.selection import next_readiness_change
 from argosy.planning.packing.priorities import RankedPlan, pack_by_priority
 from argosy.planning.plan import FleetPlan
+from argosy.planning.provisioning.placeholders import Placeholder
 from argosy.planning.rollouts.rounds.rollouts import Rollouts
 from argosy.render.repositories import RenderedServer, rendered_servers
 from argosy.round import DecidedRound
@@ -34,7 +35,8 @@ class RoundOutcome:
     and `grants`, the replicas that the plan placed with the spare capacity. `wake`: when to reconcile again without
     any event. `cordons`: those of each pool, with the device errors that count towards further ones. `choices`: of each
     pool, the servers that requests go to for models whose variants have servers of their own, by name. `rollouts`: of
-    members whose new versions are released in steps; their specs in `valid` are the declared ones.
+    members whose new versions are released in steps; their specs in `valid` are the declared ones. `placeholders`: of
+    each pool, the Pods that ask node autoscalers for nodes.
     """
 
     plan: FleetPlan
@@ -50,6 +52,7 @@ class RoundOutcome:
     cordons: Mapping[PoolKey, Cordons] = field(default_factory=dict)
     choices: Mapping[PoolKey, Mapping[str, VariantChoice]] = field(default_factory=dict)
     rollouts: Rollouts = field(default_factory=Rollouts)
+    placeholders: Mapping[PoolKey, tuple[Placeholder, ...]] = field(default_factory=dict)
 
     def servers(self, pool: PoolKey) -> tuple[CurrentServer, ...]:
         """Return the servers there should be in a pool, draining ones included."""
@@ -106,6 +109,7 @@ def conclude(decided: DecidedRound) -> RoundOutcome:
         cordons=decided.cordons,
         choices=decided.choices,
         rollouts=decided.rollouts,
+        placeholders=decided.placeholders,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from argosy.cluster.cache.indexer import Indexer, Owned
 from argosy.cluster.cache.pods.pod_cache import PodCache, PodView, pod_view
 from argosy.cluster.cache.pool_view import pool_view
-from argosy.cluster.cache.server_objects import ActivatorState, Running, of_configmap
+from argosy.cluster.cache.server_objects import ActivatorState, Running, of_configmap, of_deployment
 from argosy.cluster.client import kinds
 from argosy_agent.contract.activation import MEMBERS_KEY, QueuedRequests, queued_key, queued_text
 
@@ -54,6 +54,12 @@ def test_why_no_activator_is_ready_is_reported() -> None:
     assert pool_view([stuck], []).activator_error.endswith("exceeded quota")
     assert pool_view([replace(stuck, server="pool-0")], []).activator_error == "no Pod of its activator is ready"
     assert pool_view([stuck], [], activators=[POD]).activator_error == ""
+
+
+def test_a_placeholder_that_has_no_pod_says_nothing_of_the_activator() -> None:
+    body = {"metadata": {"labels": {"argosy.dev/pool": "pool", "argosy.dev/placeholder": "pool"}}}
+    assert of_deployment(body) is None
+    assert of_deployment({"metadata": {"labels": {"argosy.dev/pool": "pool"}}}) == Running("")
 
 
 def test_an_invalid_report_is_ignored() -> None:

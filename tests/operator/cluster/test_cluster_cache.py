@@ -217,8 +217,11 @@ async def test_gpus_of_others_are_identified_by_pod(connection: Connection, clus
             "containers": [{"name": "a", "image": "none", **asks}, {"name": "b", "image": "none", **asks}],
         },
     }
+    labels = {"app.kubernetes.io/managed-by": "argosy", "app.kubernetes.io/part-of": "argosy"}
+    placeholder = {"namespace": namespace, "name": "hold", "labels": {**labels, "argosy.dev/placeholder": "pool"}}
     async with watching(connection, namespace) as watched:
         assert node not in watched.cache.foreign_gpus()
+        cluster.apply(json.dumps({**pod, "metadata": placeholder}))
         cluster.apply(json.dumps(pod))
         await until("used", lambda: watched.cache.foreign_gpus().get(node) == {f"default/train-{namespace}": 4})
         await connection.merge(

@@ -46,6 +46,7 @@ from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, Rendere
 from argosy_common.regimes import RegimeState
 
 KEY = PoolKey("n/p")
+OFFERED = Cluster("policy/v1")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -60,6 +61,7 @@ def rounds(
     cache: FakeCache | None = None,
     clock: Callable[[], datetime] = lambda: NOW,
     record: Record = not_recorded,
+    offered: Cluster = OFFERED,
 ) -> Reconciler:
     """Return a reconciler, by default of a pool with one model."""
     if resources is None:
@@ -67,7 +69,7 @@ def rounds(
         for body in (pool(), model()):
             resources.put(parsed_body(body))
     listener = FakeStatusListener()
-    images, offered = Images("a", "b", "c"), Cluster("policy/v1")
+    images = Images("a", "b", "c")
     return Reconciler(resources, cache or observed(), writes, listener, images, offered, clock, record=record)
 
 
@@ -88,6 +90,25 @@ async def test_what_is_refused_is_reported_in_the_next_round_which_comes_at_once
     await run.reconcile(KEY)
     ready = writes.statuses["InferenceModel n/m"].conditions[0]
     assert (str(ready.reason), "Service n/m" in ready.message) == ("NotApplied", True)
+
+
+async def test_what_fits_nowhere_has_a_placeholder_where_the_cluster_has_a_class_for_it() -> None:
+    resources, cache = Store(), observed()
+    footprint = {"gpuMemory": "60Gi"}
+    for body in (pool(), model(footprint=footprint), model("other", footprint=footprint)):
+        resources.put(parsed_body(body))
+    writes = FakeWriter()
+    await rounds(writes, resources, cache, offered=Cluster(placeholder_priority_class="last")).reconcile(KEY)
+    (placeholder,) = (name for name in writes.objects if "placeholder" in name)
+    assert writes.bodies[placeholder]["spec"]["template"]["spec"]["priorityClassName"] == "last"
+    unplaced = next(status for status in writes.statuses.values() if "placeholder" in str(status))
+    assert placeholder.rpartition("/")[2] in str(unplaced)
+    cache.ready_nodes = (*cache.ready_nodes, gpu_node("b"))
+    await rounds(writes, resources, cache, offered=Cluster(placeholder_priority_class="last")).reconcile(KEY)
+    assert not any("placeholder" in name for name in writes.objects)
+    cache.ready_nodes = cache.ready_nodes[:1]
+    await rounds(writes, resources, cache).reconcile(KEY)
+    assert not any("placeholder" in name for name in writes.objects)
 
 
 def serving(server: str) -> PoolView:

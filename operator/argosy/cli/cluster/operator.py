@@ -22,6 +22,7 @@ ARGOSY_TENSORRT_LLM_IMAGE = f"{ARGOSY_IMAGE}-tensorrt-llm"
 TRITON = "nvcr.io/nvidia/tritonserver:26.07"
 TRITON_IMAGE, TRITON_VLLM_IMAGE = f"{TRITON}-py3", f"{TRITON}-vllm-python-py3"
 TRITON_TRTLLM_IMAGE = f"{TRITON}-trtllm-python-py3"
+PLACEHOLDER_IMAGE = "registry.k8s.io/pause:3.10"
 LOG_LEVELS = {"httpx": logging.WARNING, "kopf.objects": logging.CRITICAL}
 GC_THRESHOLDS = (50_000, 10, 10)
 """For `gc.set_threshold`. A round creates tens of objects for each model and keeps them until the next one: at the
@@ -80,11 +81,21 @@ def operator(
     agent_image: Annotated[
         str, typer.Option(help="The agent's image. Default: the bundled server's.", rich_help_panel=_IMAGES)
     ] = "",
+    placeholder_image: Annotated[
+        str, typer.Option(help="The image of placeholders, which runs nothing.", rich_help_panel=_IMAGES)
+    ] = PLACEHOLDER_IMAGE,
     pull_policy: Annotated[
         str, typer.Option(help="imagePullPolicy of these images.", rich_help_panel=_IMAGES)
     ] = "IfNotPresent",
     build_priority_class: Annotated[
         str, typer.Option(help="The PriorityClass of engine builds' Pods. Default: the cluster's default.")
+    ] = "",
+    placeholder_priority_class: Annotated[
+        str,
+        typer.Option(
+            help="The PriorityClass of placeholders, below that of servers: a negative value of at least -10. Default: "
+            "none, so that there are no placeholders."
+        ),
     ] = "",
     admission_certificates: Annotated[
         Path | None,
@@ -131,9 +142,19 @@ def operator(
         argosy_cuda=argosy_cuda_image,
         argosy_vllm=argosy_vllm_image,
         argosy_tensorrt_llm=argosy_tensorrt_llm_image,
+        placeholder=placeholder_image,
     )
     options = Options(
-        images, tuple(namespace or ()), _lease(lease), host, port, resync, kubeconfig, build_priority_class, bundles
+        images,
+        tuple(namespace or ()),
+        _lease(lease),
+        host,
+        port,
+        resync,
+        kubeconfig,
+        build_priority_class,
+        placeholder_priority_class,
+        bundles,
     )
     log_to_stderr()
     gc.set_threshold(*GC_THRESHOLDS)

@@ -29,6 +29,7 @@ from argosy.render.workloads import (
     ACTIVATOR_LABEL,
     BUILD_LABEL,
     BUILDS_OF_LABEL,
+    PLACEHOLDER_LABEL,
     SERVER_LABEL,
     Cluster,
     managed_selector,
@@ -45,6 +46,8 @@ _REDUCTIONS: Mapping[str, Reduce] = {
 }
 _OF_POOL = (kinds.CONFIG_MAP, kinds.DEPLOYMENT, kinds.JOB)
 """The kinds that a `PoolView` is made from."""
+_OURS = frozenset((SERVER_LABEL, PLACEHOLDER_LABEL))
+"""Labels of Pods whose GPUs are known from the plan, or count as free."""
 _REQUIRED = (kinds.CONFIG_MAP, kinds.CONTROLLER_REVISION)
 
 
@@ -146,15 +149,18 @@ class ClusterCache:
         return Indexer(kind, self._pool_changed, _REDUCTIONS.get(kind.name, lambda _: None))
 
     def _is_ours(self, metadata: Mapping[str, Any]) -> bool:
-        """Return whether a Pod is a server of this operator: another one may watch other namespaces of the cluster."""
+        """Return whether a Pod is a server or a placeholder of this operator: another one may watch other namespaces.
+
+        A placeholder gives its GPUs up at once.
+        """
         ours = not self._namespaces or metadata.get("namespace") in self._namespaces
-        return ours and is_managed(metadata) and SERVER_LABEL in (metadata.get("labels") or {})
+        return ours and is_managed(metadata) and not _OURS.isdisjoint(metadata.get("labels") or {})
 
     def _add_reflectors(self) -> None:
         managed = {"labelSelector": managed_selector()}
         for indexer in self._indexers.values():
             self._reflectors.add(indexer.kind, indexer, managed, required=indexer.kind in _REQUIRED)
-        servers = {"labelSelector": f"{managed_selector()},!{BUILD_LABEL},!{ACTIVATOR_LABEL}"}
+        servers = {"labelSelector": f"{managed_selector()},!{BUILD_LABEL},!{ACTIVATOR_LABEL},!{PLACEHOLDER_LABEL}"}
         builds = {"labelSelector": f"{managed_selector()},{BUILD_LABEL}"}
         activators = {"labelSelector": f"{managed_selector()},{ACTIVATOR_LABEL}"}
         self._reflectors.add(kinds.POD, self._pods, servers)

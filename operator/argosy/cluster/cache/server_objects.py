@@ -18,6 +18,7 @@ from argosy.render.workloads import (
     DRAIN_ANNOTATION,
     HARDWARE_ANNOTATION,
     NO_ACCOUNT,
+    PLACEHOLDER_LABEL,
     PLACEMENT_ANNOTATION,
     REVISION_NOTES,
     SERVED_ANNOTATION,
@@ -90,8 +91,10 @@ class AccountUid:
     uid: str
 
 
-def of_deployment(body: Mapping[str, Any]) -> Running:
-    """Return the cached details of a Deployment."""
+def of_deployment(body: Mapping[str, Any]) -> Running | None:
+    """Return the cached details of a Deployment; None of a placeholder, which nothing waits for."""
+    if PLACEHOLDER_LABEL in (body["metadata"].get("labels") or {}):
+        return None
     annotations = body["metadata"].get("annotations") or {}
     template = (body.get("spec") or {}).get("template") or {}
     notes = (template.get("metadata") or {}).get("annotations") or {}

@@ -74,6 +74,7 @@ def round_snapshot(
     rollouts: Mapping[str, RolloutMemory],
     build_images: BuildImages,
     engine_image: str = "",
+    placeholders: bool = False,
 ) -> FleetSnapshot:
     """Return the snapshot of a round's inputs.
 
@@ -108,6 +109,7 @@ def round_snapshot(
         cordoned=cordoned,
         build_images=build_images,
         engine_image=engine_image,
+        placeholders=placeholders,
         decisions=scaling.decisions,
         bottlenecks=scaling.bottlenecks,
         language=scaling.language,

@@ -48,6 +48,7 @@ from argosy.render.workloads import (
     desired_configmap,
     object_identity,
     owners,
+    placeholder,
     pool_objects,
 )
 from argosy.replay.folder import Record, faults_recorded, not_recorded
@@ -179,6 +180,7 @@ class Reconciler:
                 rollouts=self._rollouts.of(declared.members),
                 build_images=self._images.building,
                 engine_image=self._images.triton_trtllm,
+                placeholders=bool(self._cluster.placeholder_priority_class),
             )
             # On a thread of its own: a decision may take a second where there are a thousand models.
             decided = await asyncio.to_thread(lambda: self._decided(key, snapshot()))
@@ -271,7 +273,9 @@ class Reconciler:
         nodes = {node.name: node for node in self._cache.nodes()}
         parts = [part for part in expanded(members) if has_service(part)]
         pools = pool_objects(pool, steps, [*members, *parts], images, self._cluster, view.accounts, nodes)
-        objects = (*history.written, *pools, *activator.objects, *builds.objects)
+        desired_placeholders = outcome.placeholders.get(key, ())
+        placeholders = (placeholder(pool, desired, self._images, self._cluster) for desired in desired_placeholders)
+        objects = (*history.written, *pools, *activator.objects, *builds.objects, *placeholders)
         deferred = deferred_servers(pool, steps, images, view)
         stay = frozenset(
             Identity.of(kind, pool.namespace, object_name(name))

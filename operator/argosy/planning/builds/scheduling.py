@@ -20,6 +20,7 @@ from argosy.planning.variants import declared_identity
 
 CPU_BUILDS = 2
 """Builds on CPUs that a pool has at once."""
+_HOLDER = "build "
 _SUSPENDED = "the pool is suspended; set its spec.suspend to false"
 _NOT_ALLOWED = "the pool does not allow builds in this image; add it to its spec.builds.allowedImages"
 _Request = tuple[InferenceModel, RequestedEngine]
@@ -44,9 +45,14 @@ def _withheld(node: Node, gpu: Gpu, builds_on: Mapping[Device, str]) -> Gpu:
     return replace(gpu, withheld_by=holder_of(build), reclaimable=False)
 
 
+def is_of_build(holder: str) -> bool:
+    """Return whether a build holds a GPU, by the name of the holder."""
+    return holder.startswith(_HOLDER)
+
+
 def holder_of(build: str) -> str:
     """Return the name under which a build holds a GPU."""
-    return f"build {build}"
+    return f"{_HOLDER}{build}"
 
 
 def schedule_builds(

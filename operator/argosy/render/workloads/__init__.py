@@ -32,6 +32,7 @@ from argosy.render.workloads.metadata import (
     EJECTED,
     GATE,
     MODEL_LABEL,
+    PLACEHOLDER_LABEL,
     POOL_LABEL,
     SERVER_LABEL,
     SERVES_PREFIX,
@@ -42,6 +43,7 @@ from argosy.render.workloads.metadata import (
     pool_selector,
     route_labels,
 )
+from argosy.render.workloads.placeholders import placeholder
 from argosy.render.workloads.pods.deployment import ACCOUNT_ANNOTATION, TEMPLATE_ANNOTATION, pod_template, template_hash
 from argosy.render.workloads.pods.inputs import NO_ACCOUNT, Account, Cluster, Images, KubernetesObject
 from argosy.render.workloads.pool_objects import pool_objects
@@ -67,6 +69,8 @@ __all__ = [
     "Images",
     "KubernetesObject",
     "pool_objects",
+    "placeholder",
+    "PLACEHOLDER_LABEL",
     "activator_objects",
     "pod_template",
     "template_hash",

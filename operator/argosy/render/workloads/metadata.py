@@ -23,6 +23,8 @@ BUILDS_OF_LABEL = "argosy.dev/builds-of"
 """On a build's Pod: its pool. It has no POOL_LABEL, by which Services and budgets find servers."""
 ACTIVATOR_LABEL = "argosy.dev/activator"
 """On all that belongs to a pool's activator: the pool. Its Pod has no POOL_LABEL, by which Services find servers."""
+PLACEHOLDER_LABEL = "argosy.dev/placeholder"
+"""On a placeholder's Deployment and its Pods: the pool. Its Pods have no POOL_LABEL, by which budgets find servers."""
 SERVES_PREFIX = "serves.argosy.dev/"
 """Before a model's or ensemble's label: the key that a Pod has while requests for it may go there."""
 EJECTED = "ejected"
@@ -78,6 +80,21 @@ def activator_pod_labels(pool: ServingPool) -> dict[str, str]:
 def pods_that_activate(pool: ServingPool) -> dict[str, str]:
     """Return what selects the Pods of a pool's activator."""
     return {ACTIVATOR_LABEL: label(pool.name)}
+
+
+def placeholder_labels(pool: ServingPool) -> dict[str, str]:
+    """Return the labels of a pool's placeholders; of their Pods see `placeholder_pod_labels`."""
+    return {**pool_labels(pool), PLACEHOLDER_LABEL: label(pool.name)}
+
+
+def placeholder_pod_labels(pool: ServingPool, placeholder: str) -> dict[str, str]:
+    """Return the labels of the Pods of a placeholder, by its name."""
+    return {**_MANAGED, PLACEHOLDER_LABEL: label(pool.name), **pods_of_placeholder(placeholder)}
+
+
+def pods_of_placeholder(placeholder: str) -> dict[str, str]:
+    """Return what selects a placeholder's Pods."""
+    return {"argosy.dev/placeholder-name": placeholder}
 
 
 def revision_labels(pool: ServingPool, resource: Owner) -> dict[str, str]:

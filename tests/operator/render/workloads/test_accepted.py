@@ -10,6 +10,9 @@ from tests.operator.render.workloads.activators import activators_objects
 from tests.operator.render.workloads.cases import CASES, read_case
 from tests.operator.render.workloads.dry_run import changes_by_server
 from tests.operator.render.workloads.test_inferencepools import CRD, model, pools_of
+from tests.operator.render.workloads.test_placeholders import rendered
+
+from argosy.planning.provisioning.placeholders import Placeholder
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +38,11 @@ def test_every_object_is_taken_and_returned_unchanged(cluster: Cluster, name: st
 def test_an_activators_objects_are_taken_and_returned_unchanged(cluster: Cluster) -> None:
     objects = tuple(activators_objects(60, pdb_version=pdb_version(cluster)).values())
     assert changes_by_server(cluster, objects) == []
+
+
+def test_placeholders_are_taken_and_returned_unchanged(cluster: Cluster) -> None:
+    any_node = Placeholder("any", 1, (), 1, ("m",))
+    assert changes_by_server(cluster, (rendered(), rendered(any_node))) == []
 
 
 def test_an_inference_pool_is_taken_and_returned_unchanged(cluster: Cluster) -> None:

@@ -101,6 +101,8 @@ FREE = {
             "securityContext.readOnlyRootFilesystem",
         )
     ),
+    "metadata.annotations.cluster-autoscaler.kubernetes.io/safe-to-evict",
+    "metadata.annotations.karpenter.sh/do-not-disrupt",
     "spec.containers.agent.resources.requests.cpu",
     "spec.containers.agent.resources.requests.memory",
 }

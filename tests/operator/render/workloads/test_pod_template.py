@@ -71,6 +71,7 @@ def environment(result: Template) -> dict[str, Any]:
 
 
 TRITON = control.server_command(RuntimeName.TRITON)
+STAYS = ("karpenter.sh/do-not-disrupt", "cluster-autoscaler.kubernetes.io/safe-to-evict")
 SECRET, MAP = {"name": "s", "key": "k"}, {"name": "m", "key": "k"}
 SETTINGS: list[tuple[str, dict[str, Any], Callable[[Template], Any], Any]] = [
     ("runtime.name", {"runtime": {"name": "triton"}}, lambda t: server(t)["command"], TRITON),
@@ -82,6 +83,12 @@ SETTINGS: list[tuple[str, dict[str, Any], Callable[[Template], Any], Any]] = [
         {"runtime": {"podTemplate": {"metadata": {"labels": {"team": "a"}, "annotations": {"b": "c"}}}}},
         lambda t: (t["metadata"]["labels"]["team"], t["metadata"]["annotations"]["b"]),
         ("a", "c"),
+    ),
+    (
+        "runtime.pod_template.metadata",
+        {"runtime": {"podTemplate": {"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "1h"}}}}},
+        lambda t: [t["metadata"]["annotations"][key] for key in STAYS],
+        ["1h", "false"],
     ),
     (
         "runtime.pod_template.spec",

@@ -26,6 +26,10 @@ ACCOUNT_ANNOTATION = "argosy.dev/service-account"
 """The UID of the server's service account: on a Deployment the one that was last seen, on its Pod a new one."""
 _PROGRESS_S = 3600
 """How long a new Pod may take until it counts as stuck: images of tens of gigabytes, and models after them."""
+_STAYS = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}
+"""Annotations by which node autoscalers leave the node of a server alone: its Pod could start on no other node, so its
+models are to move first. A node without servers may go.
+"""
 _USER = 1000
 """The user that runs the server: not root, and the same in the bundled image and NVIDIA's."""
 
@@ -46,6 +50,7 @@ def pod_template(
         "labels": server_labels(pool, server_plan.name),
         "annotations": {
             "kubectl.kubernetes.io/default-container": SERVER,
+            **_STAYS,
             **({ACCOUNT_ANNOTATION: account.remade} if account.remade else {}),
         },
     }

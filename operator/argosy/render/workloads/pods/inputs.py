@@ -19,7 +19,7 @@ class Images:
 
     `argosy` is the bundled server's for CPUs, and stands in for its other images that are not named: `cuda`, `vllm` and
     `tensorrt_llm`; `bundled_image` is the one that a pool's backends need. `triton` is NVIDIA's standard image;
-    `triton_vllm` and `triton_trtllm` are those with these backends.
+    `triton_vllm` and `triton_trtllm` are those with these backends. `placeholder` runs nothing.
     `backends`: those of the pool's models, once a pool's images are chosen.
     """
 
@@ -32,6 +32,7 @@ class Images:
     argosy_cuda: str = ""
     argosy_vllm: str = ""
     argosy_tensorrt_llm: str = ""
+    placeholder: str = ""
     bundled_image: BundledImage = BundledImage.CPU
     backends: frozenset[str] = frozenset()
 
@@ -69,6 +70,7 @@ class Cluster:
     it is over; from 1.21. `judges_failures`: whether a Job can say which failures of its Pods end it; from 1.26.
     `inference_pools`: whether it has the InferencePools of the Gateway API inference extension.
     `build_priority_class`: the PriorityClass of builds' Pods, which the chart makes; empty: the cluster's default.
+    `placeholder_priority_class`: that of placeholders, which servers' Pods preempt; empty: there are no placeholders.
     """
 
     pdb_version: str = "policy/v1"
@@ -77,6 +79,7 @@ class Cluster:
     judges_failures: bool = False
     inference_pools: bool = False
     build_priority_class: str = ""
+    placeholder_priority_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)

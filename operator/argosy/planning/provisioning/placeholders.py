@@ -1,0 +1,210 @@
+"""Placeholders: which Pods would make a node autoscaler add the nodes that a pool lacks.
+
+A server's Pod is bound to a node, so a replica without a place is no Pod, and no node autoscaler learns of it. For each
+server that it would have on a further node there is a placeholder: a Pod with the same needs, bound to no node.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from argosy.api import Reason
+from argosy.planning.builds.scheduling import is_of_build
+from argosy.planning.facts import Gpu, Group, Node, PoolFacts
+from argosy.planning.packing.capacity import gpus_of, is_cpu_only
+from argosy.planning.packing.solve import pack
+from argosy.planning.plan import PoolPlan, ServerPlan
+from argosy.planning.provisioning.node_types import Labels, further, node_types, types_for
+
+CONSIDERED = 256
+"""The most replicas that placeholders are worked out for in a round, those of the highest priority first."""
+HOSTNAME = "kubernetes.io/hostname"
+_LONGEST_POOL, _DIGITS = 40, 8
+_WOULD_FIT = frozenset((Reason.NO_FREE_GPUS, Reason.NO_FREE_MEMORY, Reason.REPLICAS_APART, Reason.NO_CONFIG_SPACE))
+"""Why a replica finds no place on nodes of a type that has room for it, where there are too few of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """`count` Pods that are alike: each asks for `gpus` GPUs of one of the `products`, the smallest first; any product
+    where none is named. `labels`: what the models require of their nodes in addition to the pool.
+
+    `groups`: what waits for these nodes. `hosts`: nodes that are there, by the label kubernetes.io/hostname. They are
+    planned already, so no placeholder may be bound there.
+    """
+
+    name: str
+    gpus: int
+    products: tuple[str, ...]
+    count: int
+    groups: tuple[str, ...]
+    hosts: tuple[str, ...] = ()
+    labels: Labels = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Provisioning:
+    """The placeholders of a pool. `beyond`: groups that would have more of them, if the pool allowed more."""
+
+    placeholders: tuple[Placeholder, ...] = ()
+    beyond: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _FurtherServer:
+    """A server that a further node would have: its number of GPUs, and what would be on it."""
+
+    gpus: int
+    products: tuple[str, ...]
+    labels: Labels
+    groups: tuple[str, ...]
+    priority: int
+
+    @property
+    def kind(self) -> tuple[int, tuple[str, ...], Labels]:
+        """What it asks for."""
+        return self.gpus, self.products, self.labels
+
+
+def provision(facts: PoolFacts, plan: PoolPlan, lacking: Iterable[str], most: int) -> Provisioning:
+    """Return the placeholders for what `plan` has no place for, at most so many Pods.
+
+    `lacking`: the groups that it has too few replicas of. Of these count those that nodes of a known type would take:
+    the smallest one by GPU memory that has room for them. Where no type is known any node is asked for.
+    """
+    groups = _missing(facts, plan, frozenset(lacking))
+    servers_left = None if facts.max_servers is None else max(0, facts.max_servers - len(plan.servers))
+    if not groups or most <= 0 or servers_left == 0 or facts.suspended:
+        return Provisioning()
+    fresh = replace(
+        facts, current=(), loaded={}, taken=frozenset(), waiting=(), min_servers=0, max_servers=servers_left
+    )
+    types, desired, unmet = node_types(facts.nodes), list[_FurtherServer](), set[str]()
+    for labels, alike in _by_labels(_after_builds(fresh, groups)).items():
+        servers, too_many = _further_servers(fresh, alike, labels, types_for(alike, labels, types), most)
+        desired += servers
+        unmet |= too_many
+    desired.sort(key=lambda server: (-server.priority, server.groups))
+    beyond = {name for server in desired[most:] for name in server.groups} | unmet
+    return Provisioning(_joined(facts, desired[:most]), frozenset(beyond))
+
+
+def _missing(facts: PoolFacts, plan: PoolPlan, lacking: frozenset[str]) -> tuple[Group, ...]:
+    """Return the groups with the replicas that lack GPUs, the highest priority first.
+
+    Replicas that only wait for GPUs that other servers give up are not among them. Where CPUs stand in for GPUs, only
+    those are that need several.
+    """
+    placed = _replicas(plan)
+    pending = Counter(unplaced.group for unplaced in plan.unplaced if unplaced.reason == Reason.PENDING)
+    groups, left, on_cpus = list[Group](), CONSIDERED, is_cpu_only(facts)
+    for group in sorted(facts.groups, key=lambda group: (-group.priority, group.name)):
+        replicas = min(left, group.replicas - placed[group.name] - pending[group.name])
+        if group.name in lacking and replicas > 0 and (not on_cpus or _needs_several(group)):
+            groups.append(replace(group, replicas=replicas, minimum=None))
+            left -= replicas
+    return tuple(groups)
+
+
+def _replicas(plan: PoolPlan) -> Counter[str]:
+    """Return the number of placed replicas, by group."""
+    return Counter(name for server in plan.servers for name in {placement.group for placement in server.placements})
+
+
+def _needs_several(group: Group) -> bool:
+    return any(demand.footprint.gpus > 1 for demand in group.demands)
+
+
+def _after_builds(fresh: PoolFacts, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+    """Return the groups without what gets GPUs once builds have ended."""
+    nodes = tuple(node for node in map(_freed_by_builds, fresh.nodes) if gpus_of(node))
+    if not nodes:
+        return groups
+    placed = _replicas(pack(replace(fresh, nodes=nodes, groups=groups)))
+    left = ((group, group.replicas - placed[group.name]) for group in groups)
+    return tuple(replace(group, replicas=replicas) for group, replicas in left if replicas > 0)
+
+
+def _freed_by_builds(node: Node) -> Node:
+    freed = (Gpu(gpu.index, gpu.memory) for gpu in node.gpus if is_of_build(gpu.withheld_by) and not gpu.cordoned)
+    return replace(node, gpus=tuple(freed))
+
+
+def _by_labels(groups: Iterable[Group]) -> dict[Labels, list[Group]]:
+    """Return the groups by the labels that they require of a node."""
+    by_labels: dict[Labels, list[Group]] = {}
+    for group in groups:
+        labels = {label for demand in group.demands for label in demand.requires.labels}
+        by_labels.setdefault(tuple(sorted(labels)), []).append(group)
+    return by_labels
+
+
+def _further_servers(
+    fresh: PoolFacts, groups: Sequence[Group], labels: Labels, types: Sequence[Node], most: int
+) -> tuple[list[_FurtherServer], set[str]]:
+    """Return the servers that further nodes would have, and the groups for which so many nodes are too few.
+
+    What no node of a type has room for is tried on the next larger type.
+    """
+    desired: list[_FurtherServer] = []
+    unmet: set[str] = set()
+    for at, node_type in enumerate(types):
+        if not groups:
+            break
+        by_name = {group.name: group for group in groups}
+        plan = pack(replace(fresh, nodes=further(node_type, most), groups=tuple(groups)))
+        for server in (server for server in plan.servers if server.gpus):
+            hosted = [by_name[name] for name in sorted({placement.group for placement in server.placements})]
+            products = _products(fresh, server, hosted, types[at:])
+            priority = max(group.priority for group in hosted)
+            names = tuple(group.name for group in hosted)
+            desired.append(_FurtherServer(len(server.gpus), products, labels, names, priority))
+        too_small = Counter(one.group for one in plan.unplaced if one.reason not in _WOULD_FIT)
+        unmet |= {one.group for one in plan.unplaced if one.reason in _WOULD_FIT}
+        groups = [replace(by_name[name], replicas=replicas) for name, replicas in sorted(too_small.items())]
+    return desired, unmet
+
+
+def _products(fresh: PoolFacts, server: ServerPlan, hosted: Sequence[Group], types: Sequence[Node]) -> tuple[str, ...]:
+    """Return the products of the types on which the server would have as many GPUs, the smallest first.
+
+    None where a node of any product would do, or one whose product is not known.
+    """
+    groups = tuple(replace(group, replicas=1) for group in hosted)
+    one = replace(fresh, groups=groups, max_gpus_per_server=len(server.gpus), max_servers=1)
+    fitting = [types[0], *(node for node in types[1:] if not pack(replace(one, nodes=further(node, 1))).unplaced)]
+    products = [node.product for node in fitting]
+    return tuple(products) if all(products) else ()
+
+
+def _joined(facts: PoolFacts, desired: Iterable[_FurtherServer]) -> tuple[Placeholder, ...]:
+    """Return the placeholders, those that are alike as one."""
+    alike: dict[tuple[int, tuple[str, ...], Labels], list[_FurtherServer]] = {}
+    for server in desired:
+        alike.setdefault(server.kind, []).append(server)
+    return tuple(
+        Placeholder(
+            name=_name(facts.pool.name, kind),
+            gpus=gpus,
+            products=products,
+            count=len(servers),
+            groups=tuple(sorted({name for server in servers for name in server.groups})),
+            hosts=_hosts(facts.nodes, gpus, products),
+            labels=labels,
+        )
+        for kind, servers in sorted(alike.items())
+        for gpus, products, labels in (kind,)
+    )
+
+
+def _hosts(nodes: Iterable[Node], gpus: int, products: Sequence[str]) -> tuple[str, ...]:
+    """Return the nodes that have as many GPUs of such a product."""
+    able = (node for node in nodes if len(gpus_of(node)) >= gpus and (not products or node.product in products))
+    return tuple(sorted({node.labels.get(HOSTNAME, node.name) for node in able}))
+
+
+def _name(pool: str, kind: object) -> str:
+    """Return the name of a placeholder: a DNS subdomain of at most 63 characters, never that of a server."""
+    digest = hashlib.sha256(repr((pool, kind)).encode()).hexdigest()[:_DIGITS]
+    return f"{pool[:_LONGEST_POOL].rstrip('-.')}-placeholder-k{digest}"
