@@ -23,6 +23,7 @@ GROUPS = {
     "Measure": {
         "bench": "argosy.cli.bench.bench",
         "advise": "argosy.cli.bench.advise",
+        "profile": "argosy.cli.profile.profile",
     },
     "Roll out versions": {
         "rollout": "argosy.cli.rollout.commands",
@@ -46,6 +47,7 @@ _EPILOG = {
     "replay": "Example: argosy replay default_gpus-20260504T120000.000000Z.json.gz",
     "bench": "Example: argosy bench engine=http://localhost:8000 vllm=http://localhost:9000 --budget ttft=200ms",
     "advise": "Example: argosy advise -f chat.yaml --results bench.json --rate 5",
+    "profile": "Example: argosy profile digits -f examples/digits --latency-budget 20ms --patch digits.patch.yaml",
     "operator": "Example: argosy operator --kubeconfig ~/.kube/config --namespace inference",
     "crds": "Example: argosy crds --check",
 }

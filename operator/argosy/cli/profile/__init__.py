@@ -1,0 +1,1 @@
+"""`argosy profile`: what a model needs, and which settings suit it."""

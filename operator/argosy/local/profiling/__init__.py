@@ -1,0 +1,1 @@
+"""Serves one model on this machine for `argosy profile`, as `argosy up` does, and measures it."""

@@ -1,0 +1,65 @@
+"""The memory of a server with all the processes that it has started, on the host and on GPUs."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import psutil
+import pynvml
+
+from argosy.bench.profile.points import Memory
+
+
+class MemoryMeter:
+    """Measures what a server takes in addition to what it took before its model was loaded.
+
+    `gpus`: UUIDs of this machine's. Blocks on the kernel and the driver.
+    """
+
+    def __init__(self, server: int, gpus: Sequence[str]) -> None:
+        self._server, self._gpus = server, gpus
+        self._host, self._used = _host(self._family()), {gpu: _used(gpu) for gpu in gpus}
+
+    def read(self) -> Memory:
+        """Return the bytes now, on the GPU where they are the most."""
+        family = self._family()
+        host = max(0, _host(family) - self._host)
+        return Memory(host, max((self._on_gpu(gpu, set(family)) for gpu in self._gpus), default=0) or None)
+
+    def _on_gpu(self, gpu: str, family: set[int]) -> int:
+        """Return the bytes of the server's processes on a GPU. Where the driver does not know them by these numbers, as
+        in a container, it is what the whole GPU has in addition.
+        """
+        return _of_processes(gpu, family) or max(0, _used(gpu) - self._used[gpu])
+
+    def _family(self) -> list[int]:
+        with suppress(psutil.Error):
+            server = psutil.Process(self._server)
+            return [self._server, *(child.pid for child in server.children(recursive=True))]
+        return []
+
+
+def _host(family: Sequence[int]) -> int:
+    """Return the proportional set sizes together; processes that have ended count for nothing."""
+    return sum(map(_proportional_bytes, family))
+
+
+def _proportional_bytes(pid: int) -> int:
+    try:
+        return int(psutil.Process(pid).memory_full_info().pss)
+    except (psutil.Error, AttributeError):
+        return 0
+
+
+def _of_processes(gpu: str, family: set[int]) -> int:
+    with suppress(pynvml.NVMLError):
+        pynvml.nvmlInit()
+        running = pynvml.nvmlDeviceGetComputeRunningProcesses(pynvml.nvmlDeviceGetHandleByUUID(gpu))
+        return sum(int(one.usedGpuMemory or 0) for one in running if one.pid in family)
+    return 0
+
+
+def _used(gpu: str) -> int:
+    with suppress(pynvml.NVMLError):
+        pynvml.nvmlInit()
+        return int(pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByUUID(gpu)).used)
+    return 0
