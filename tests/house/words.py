@@ -46,7 +46,6 @@ IN_NAMES = {
     "said": "reported, message",
     "scene": "inputs",
     "situation": "inputs",
-    "spread": "Histogram, distribution",
     "tell": "report",
     "told": "reported, message",
     "trouble": "error",

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from argosy.api.model.chat import Chat, TensorName, chat_rule
 from argosy.api.model.configfields import ENSEMBLE_GOVERNED, ConfigFields, check_config
-from argosy.api.model.placement import NodeSelector
+from argosy.api.model.placement import SPREAD_RULE, NodeSelector, TopologySpread
 from argosy.api.model.rollout.rollout import MemberRollout, tolerances_rule
 from argosy.api.model.scaling.scale import (
     MaxReplicas,
@@ -102,6 +102,7 @@ class EnsembleSpec(ApiModel):
         "wait, and a step that sends several responses with them. Default: no limit.",
     )
     node_selector: NodeSelector = Field(default_factory=dict)
+    topology_spread: TopologySpread = ()
     chat: Chat | None = Field(
         default=None,
         description="The tensors of a chat, which make it a chat model of the bundled server's OpenAI API. Default: it "
@@ -130,6 +131,7 @@ class EnsembleSpec(ApiModel):
         Rule(("config",), _config_fields),
         chat_rule(),
         tolerances_rule(),
+        SPREAD_RULE,
     )
 
     @property

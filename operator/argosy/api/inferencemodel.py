@@ -10,6 +10,7 @@ from argosy.api.model.adapters import adapter_faults
 from argosy.api.model.chat import chat_rule
 from argosy.api.model.configfields import OWN_FILES, check_config, check_own_files
 from argosy.api.model.modelfields import InferenceModelFields
+from argosy.api.model.placement import SPREAD_RULE
 from argosy.api.model.rollout.rollout import Strategy, tolerances_rule
 from argosy.api.model.rules.batching import BATCH_RULES
 from argosy.api.model.rules.gpus import GPU_RULES
@@ -115,6 +116,7 @@ class InferenceModelSpec(InferenceModelFields):
         Rule(("adapters", "variants", "routing", "model_name", "model_format", "engine"), _adapters),
         chat_rule(),
         tolerances_rule(),
+        SPREAD_RULE,
     )
 
 

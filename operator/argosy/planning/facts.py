@@ -11,6 +11,7 @@ from datetime import datetime
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
 from argosy.planning.requirements import NOTHING, NodeRequirements
+from argosy.planning.spreading import DEFAULT_SPREAD, HOSTNAME, Spread
 from argosy_agent.contract import LoadedModel
 from argosy_agent.contract.sizes import PLACED_BYTES, STAYING_BYTES
 
@@ -73,6 +74,10 @@ class Node:
     def has_gpus(self) -> bool:
         """Whether it has GPUs, and not a CPU slot in their place."""
         return any(not gpu.is_cpu for gpu in self.gpus)
+
+    def domain(self, key: str) -> str:
+        """Return the topology domain that it is in by a label; empty where it has no such label."""
+        return self.labels.get(key, self.name if key == HOSTNAME else "")
 
     def meets(self, requirements: NodeRequirements) -> bool:
         """Return whether the node has the required labels, and GPUs that will do."""
@@ -157,6 +162,7 @@ class Group:
     `minimum`: the number of required replicas (None: all). Further ones give way to groups without a replica, and to
     higher `priority`. `size`: the most bytes that one replica takes of its server's documents. `surging`: a server has
     a candidate loaded by now, so that each replica keeps memory for both; before that all of them do, or none.
+    `spread`: how replicas are apart, by nodes first.
     """
 
     name: str
@@ -166,6 +172,7 @@ class Group:
     priority: int = 0
     size: int = 0
     surging: bool = False
+    spread: tuple[Spread, ...] = DEFAULT_SPREAD
 
     @property
     def first_gpus(self) -> bool:
@@ -185,6 +192,11 @@ class Group:
     def with_footprints(self, footprint: Callable[[Footprint], Footprint]) -> "Group":
         """Return the group with another footprint for each of its models."""
         return replace(self, demands=tuple(replace(d, footprint=footprint(d.footprint)) for d in self.demands))
+
+    def anywhere(self) -> "Group":
+        """Return the group without what it requires of nodes, but for engines: of what runs and has no other place."""
+        demands = tuple(replace(demand, requires=NOTHING) for demand in self.demands)
+        return replace(self, demands=demands, spread=DEFAULT_SPREAD)
 
     def runs_on(self, node: Node) -> bool:
         """Return whether the node has what every model requires, and there are engines for it."""

@@ -121,6 +121,6 @@ def _fill_some(state: State, numbers: random.Random) -> None:
 def _picture(state: State) -> list[object]:
     gpus = [state.free, state.spare, state.compute, state.sealed, state.ties, state.sizes, map(sorted, state.on)]
     nodes = [state.nodes.counts, state.domains.counts, state.node_free]
-    sums = [state.used, state.shared_nodes, state.fullness]
+    sums = [state.used, state.shared_nodes, state.shared_domains, state.fullness]
     hosts = {group: dict(counts) for group, counts in state.hosts.items() if counts}
     return [*map(list, gpus), *map(list, nodes), *sums, sorted(state.open), hosts, dict(state.slots)]

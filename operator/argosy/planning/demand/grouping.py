@@ -12,6 +12,7 @@ from argosy.planning.demand.model_files import ServedEngines
 from argosy.planning.facts import Demand, Footprint, Group
 from argosy.planning.pinned import PinnedEnsemble
 from argosy.planning.required_nodes import requirements_of
+from argosy.planning.spreading import spread_of
 from argosy.planning.variants import shares_server
 from argosy_agent.contract.builds import ModelShape
 from argosy_agent.contract.sizes import stepped
@@ -57,7 +58,13 @@ def groups_of(
     }
     size_of = _with_routers(sizes or {}, ensembles)
     connected = _connected(by_name, [*ties(by_name.values()), *members.values()])
-    groups = [_group([demands[name] for name in names], users, size_of) for names in connected]
+    groups = [
+        replace(
+            _group([demands[name] for name in names], users, size_of),
+            spread=spread_of([*(by_name[name] for name in names), *(u for name in names for u in users.get(name, ()))]),
+        )
+        for names in connected
+    ]
     return tuple(sorted(groups, key=lambda group: group.name))
 
 

@@ -12,7 +12,9 @@ from argosy.planning.packing.capacity import (
     is_cpu_only,
     usable_memory,
 )
+from argosy.planning.packing.spreading import Limits, limits_of
 from argosy.planning.requirements import label_keys
+from argosy.planning.spreading import HOSTNAME
 
 # One tuple of device indexes per demand of the group, in the group's order; () is the server's CPU.
 Assignment = tuple[tuple[int, ...], ...]
@@ -103,18 +105,20 @@ class Topology:
     in_use: Mapping[str, frozenset[int]]  # node → device indexes of servers that run now, also of other pools
     kinds: Mapping[str, int]  # node → the same number as for every node that is like it
     suspect: frozenset[str]  # nodes with a cordoned GPU, which a device plugin may hand out for another one
+    limits: Mapping[str, Limits]  # group whose replicas have to be apart → replicas of each domain
 
     @classmethod
     def of(cls, facts: PoolFacts) -> "Topology":
         """Return the topology of one pool: its ready nodes, in the order of their names."""
         nodes = {node.name: node for node in sorted(facts.nodes, key=lambda node: node.name) if node.ready}
+        usable = {node.name: _usable(node, facts.headroom) for node in nodes.values()}
         in_use = {name: frozenset(gpu.index for gpu in node.gpus if gpu.reclaimable) for name, node in nodes.items()}
         for server in facts.current:
             in_use[server.node] = in_use.get(server.node, frozenset()) | set(server.gpus)
         return cls(
             facts=facts,
             nodes=nodes,
-            usable={node.name: _usable(node, facts.headroom) for node in nodes.values()},
+            usable=usable,
             total={node.name: _usable(node, headroom=0) for node in nodes.values()},
             cpu_memory={node.name: cpu_memory_of(node, facts.headroom) for node in nodes.values()},
             cpu_total={node.name: cpu_memory_of(node, headroom=0) for node in nodes.values()},
@@ -123,7 +127,16 @@ class Topology:
             in_use=in_use,
             kinds=_kinds(nodes.values(), in_use, _label_keys(facts)),
             suspect=frozenset(node.name for node in nodes.values() if _is_suspect(node)),
+            limits={
+                group.name: limits
+                for group in facts.groups
+                if (limits := limits_of(group, list(nodes.values()), usable))
+            },
         )
+
+    def limits_of(self, group: Group) -> Limits:
+        """Return how many replicas each domain may have of a group; nothing where it is not spread."""
+        return self.limits.get(group.name, ()) if any(spread.required for spread in group.spread) else ()
 
     @property
     def taken(self) -> frozenset[str]:
@@ -171,6 +184,10 @@ class Layout:
                 if placed.replica.group.replicas > 1:
                     nodes.setdefault(placed.replica.group.name, set()).add(server.node)
         return {group: frozenset(of_group) for group, of_group in nodes.items()}
+
+    def hosting(self, group: str) -> list[str]:
+        """Return the node of each replica of a group."""
+        return [server.node for server in self.servers.values() if server.hosts(group)]
 
     def restricted(self, nodes: frozenset[str]) -> "Layout":
         """Return the layout of these nodes alone, as if the pool had no others."""
@@ -277,7 +294,9 @@ def _usable(node: Node, headroom: int) -> dict[int, int]:
 
 def _label_keys(facts: PoolFacts) -> tuple[str, ...]:
     """Return the labels by which a node may suit a group and not another one."""
-    return tuple(sorted(label_keys(demand.requires for group in facts.groups for demand in group.demands)))
+    required = label_keys(demand.requires for group in facts.groups for demand in group.demands)
+    spreads = {spread.key for group in facts.groups if group.replicas > 1 for spread in group.spread}
+    return tuple(sorted((required | spreads) - {HOSTNAME}))
 
 
 def _kinds(nodes: Iterable[Node], in_use: Mapping[str, frozenset[int]], labels: Sequence[str]) -> dict[str, int]:

@@ -1,12 +1,13 @@
 """Scoring: the candidates for a replica, best first. The packing's order of preference is written here alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 from argosy.planning.packing.capacity import FULL_COMPUTE, FreeCapacity
 from argosy.planning.packing.gpu_assignment import Site, assignments
 from argosy.planning.packing.layout import Assignment, Layout, PlacedReplica, Replica, Server
+from argosy.planning.packing.spreading import allowed
 
 _TRIES_PER_SITE = 16
 
@@ -21,6 +22,7 @@ class Cost:
     suspect: bool  # takes a new GPU on a node that has a cordoned one
     displaces: bool  # takes a GPU of a server that runs, which has to leave first
     shape: bool  # opens a server for nothing, or grows one that another would spare
+    shared_domains: int  # labels, of those by which the group prefers to be apart, whose value another replica has
     stranded: int  # free GPUs left behind on the node
     leftover: int  # unused thousandths (memory and compute) on the GPUs it touches
     peak: int  # thousandths of the busiest GPU it touches
@@ -62,8 +64,17 @@ def candidates(
     given.
     """
     nodes = layout.nodes_with(replica.group.name) if replica.group.replicas > 1 else frozenset()
+    shared = _shared_domains(layout, replica, nodes)
     for name, node, server in _sites(layout, replica, on):
-        yield from candidates_on(layout, replica, name, node, server, {}, tries, shares_node=node in nodes)
+        near = sum(layout.topology.nodes[node].domain(key) in domains for key, domains in shared.items())
+        yield from candidates_on(layout, replica, name, node, server, {}, tries, (node in nodes, near))
+
+
+def _shared_domains(layout: Layout, replica: Replica, hosting: Iterable[str]) -> dict[str, set[str]]:
+    """Return the domains that other replicas are in, by the labels by which they prefer to be apart, but for nodes."""
+    nodes = layout.topology.nodes
+    keys = [spread.key for spread in replica.group.spread[1:] if not spread.required] if hosting else []
+    return {key: {nodes[name].domain(key) for name in hosting} for key in keys}
 
 
 def candidates_on(
@@ -74,11 +85,15 @@ def candidates_on(
     server: Server | None,
     preferred: Mapping[str, tuple[int, ...]],
     tries: int,
-    shares_node: bool = False,
+    near: tuple[bool, int] = (False, 0),
 ) -> Iterator[Candidate]:
-    """Yield the replica on one server (`None`: a new one called `name`), at most `tries` ways; none where it lacks an
-    engine for the node, or the server's documents would get too large.
+    """Yield the replica on one server (`None`: a new one called `name`), at most `tries` ways; none where it may not
+    run on the node, or the server's documents would get too large. `near`: whether another replica is on the node, and
+    the number of domains that it shares.
     """
+    limits = layout.topology.limits_of(replica.group)
+    if limits and not allowed(limits, layout.hosting(replica.group.name), node):
+        return
     size = replica.group.size + (server.size if server else 0)
     if size > layout.topology.facts.staying_bytes or not replica.group.runs_on(layout.topology.nodes[node]):
         return
@@ -87,7 +102,7 @@ def candidates_on(
     for assignment in islice(assignments(site, replica.group.demands, preferred), tries):
         if ordered and not _gives_first_gpus(server, PlacedReplica(replica, assignment)):
             continue
-        yield Candidate(name, node, assignment, _cost(layout, replica, site, name, server, assignment, shares_node))
+        yield Candidate(name, node, assignment, _cost(layout, replica, site, name, server, assignment, near))
 
 
 def _gives_first_gpus(server: Server | None, added: PlacedReplica) -> bool:
@@ -148,7 +163,7 @@ def _cost(
     name: str,
     server: Server | None,
     assignment: Assignment,
-    shares_node: bool,
+    near: tuple[bool, int],
 ) -> Cost:
     touched = {gpu for gpus in assignment for gpu in gpus}
     new = touched - site.server_gpus
@@ -157,9 +172,10 @@ def _cost(
     left = len(layout.unallocated[site.node.name]) - len(new)
     leftover, peak = _fit(layout, replica, site, assignment)
     return Cost(
-        shares_node=shares_node,
+        shares_node=near[0],
         restarts=server is not None and running is not None and not new <= running,
         new_gpus=len(new),
+        shared_domains=near[1],
         suspect=bool(new) and site.node.name in layout.topology.suspect,
         displaces=bool((new - (running or frozenset())) & layout.topology.in_use.get(site.node.name, frozenset())),
         shape=server is None if limited or not new else server is not None,

@@ -7,7 +7,7 @@ capacity. The result depends only on the facts, not on their order. `pack` serve
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from argosy.planning.facts import Footprint, Group, PoolFacts
+from argosy.planning.facts import Footprint, Group, Node, PoolFacts
 from argosy.planning.packing.bound.replicas import BoundReplica, bind, bound_replicas
 from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.planning.packing.equivalence import Hopeless, Shape, shape
@@ -44,12 +44,20 @@ def pack(facts: PoolFacts) -> PoolPlan:
 
 def _settle(facts: PoolFacts) -> tuple[Layout, tuple[Replica, ...]]:
     """Return the layout, and the replicas that do not fit into it."""
-    every, lost = bound_replicas(facts), {node.name for node in facts.nodes if node.lost}
-    bound = tuple(replica for replica in every if replica.server.node not in lost)
+    every, nodes = bound_replicas(facts), {node.name: node for node in facts.nodes}
+    leaving = {replica.replica.key for replica in every if _leaves(replica, nodes.get(replica.server.node))}
+    bound = tuple(replica for replica in every if replica.replica.key not in leaving)
     start = bind(Layout.empty(Topology.of(facts)), bound)
     layout, unschedulable = _searched(start) if _derives_servers(start) else _filled(start)
     layout, unschedulable = _preempted(layout, unschedulable, bound)
-    return _left_behind(layout, unschedulable, [replica for replica in every if replica.server.node in lost])
+    limits = layout.topology.limits
+    movable = [one for one in every if one.replica.key in leaving or one.replica.group.name in limits]
+    return _left_behind(layout, unschedulable, [one.anywhere for one in movable])
+
+
+def _leaves(replica: BoundReplica, node: Node | None) -> bool:
+    """Return whether a replica goes elsewhere if it can: its node is lost, or is not one that it may run on."""
+    return node is not None and (node.lost or not replica.replica.group.runs_on(node))
 
 
 def _derives_servers(layout: Layout) -> bool:
@@ -84,13 +92,13 @@ def _filled(start: Layout) -> tuple[Layout, tuple[Replica, ...]]:
 
 
 def _left_behind(
-    layout: Layout, unschedulable: Sequence[Replica], lost: Sequence[BoundReplica]
+    layout: Layout, unschedulable: Sequence[Replica], leaving: Sequence[BoundReplica]
 ) -> tuple[Layout, tuple[Replica, ...]]:
-    """Return the layout in which what runs on lost nodes and fits on no other node stays where it is."""
-    if not unschedulable or not lost:
+    """Return the layout in which what leaves its node and fits on no other node stays where it is."""
+    if not unschedulable or not leaving:
         return layout, tuple(unschedulable)
     homeless = {replica.key for replica in unschedulable}
-    layout = bind(layout, [replica for replica in lost if replica.replica.key in homeless])
+    layout = bind(layout, [replica for replica in leaving if replica.replica.key in homeless])
     missing = {replica.key for replica in _missing(layout)}
     return layout, tuple(replica for replica in unschedulable if replica.key in missing)
 

@@ -23,6 +23,7 @@ _AMOUNTS = frozenset(
         "min_replicas",
         "max_replicas",
         "node_selector",
+        "topology_spread",
         "scaling",
         "slo",
         "priority",

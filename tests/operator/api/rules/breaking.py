@@ -42,6 +42,11 @@ BREAKING = [
         "device CPU takes no GPU: leave out device, or gpuMemory, compute, gpus and gpuType",
     ),
     ("InferenceModel", {"footprint.gpuType": {}}, "gpuType has products or computeCapability"),
+    (
+        "InferenceModel",
+        {"topologySpread": [{"topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway", "minDomains": 2}]},
+        "minDomains is for whenUnsatisfiable: DoNotSchedule",
+    ),
     ("InferenceModel", {"maxBatchSize": ...}, "a preferred batch size is at most maxBatchSize"),
     ("InferenceModel", {"instanceGroups": [{"count": 1}]}, "instances and instanceGroups exclude each other"),
     (

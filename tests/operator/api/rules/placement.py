@@ -22,6 +22,22 @@ PLACEMENT: list[Case] = [
         "spec.footprint.gpuType.computeCapability",
         "no compute capability is in",
     ),
+    (
+        {"topologySpread": [{"topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway", "minDomains": 2}]},
+        "spec.topologySpread[0].minDomains",
+        "leave it out, or require the spread",
+    ),
+    (
+        {"topologySpread": [{"topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}] * 2},
+        "spec.topologySpread[1].topologyKey",
+        "listed twice",
+    ),
+    (
+        {"topologySpread": [{"topologyKey": "rack", "whenUnsatisfiable": "Never"}]},
+        "spec.topologySpread[0].whenUnsatisfiable",
+        "DoNotSchedule, ScheduleAnyway",
+    ),
+    ({"topologySpread": [{"topologyKey": "rack"}]}, "spec.topologySpread[0].whenUnsatisfiable", "is required"),
     ({"nodeSelector": {"disk type": "ssd"}}, "spec.nodeSelector['disk type']", "the key of a label"),
     ({"nodeSelector": {"disk": "-"}}, "spec.nodeSelector.disk", "the value of a label"),
     ({"nodeSelector": {"disk": True}}, "spec.nodeSelector.disk", "quote it"),

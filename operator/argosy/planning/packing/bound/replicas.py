@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from argosy.planning.facts import CurrentServer, Group, PoolFacts
+from argosy.planning.facts import CurrentServer, Group, Node, PoolFacts
 from argosy.planning.packing.bound.seating import Seating
 from argosy.planning.packing.layout import Layout, Replica
 from argosy.planning.packing.scoring import Candidate, candidates_on
+from argosy.planning.packing.spreading import crowding
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,11 @@ class BoundReplica:
     def without_candidate(self) -> "BoundReplica":
         """The same of the stable revision alone."""
         return replace(self, replica=self.replica.without_candidate) if self.replica.group.in_rollout else self
+
+    @property
+    def anywhere(self) -> "BoundReplica":
+        """The same, with nothing required of its node but engines: it stays where no other will do."""
+        return replace(self, replica=Replica(self.replica.group.anywhere(), self.replica.index))
 
     @property
     def complete(self) -> bool:
@@ -41,8 +47,8 @@ def bound_replicas(facts: PoolFacts) -> tuple[BoundReplica, ...]:
     for server in facts.current:
         for model in server.placed:
             hosts.setdefault(model, []).append(server)
-    lost = frozenset(node.name for node in facts.nodes if node.lost)
-    bound = [replica for group in facts.groups for replica in _bound_of_group(group, hosts, lost)]
+    nodes = {node.name: node for node in facts.nodes}
+    bound = [replica for group in facts.groups for replica in _bound_of_group(group, hosts, nodes)]
     return tuple(
         sorted(bound, key=lambda replica: (not replica.complete, weight(replica.replica.group), replica.replica.key))
     )
@@ -131,27 +137,43 @@ def _gpus(candidate: Candidate) -> set[int]:
 
 
 def _bound_of_group(
-    group: Group, hosts: Mapping[str, Sequence[CurrentServer]], lost: frozenset[str]
+    group: Group, hosts: Mapping[str, Sequence[CurrentServer]], nodes: Mapping[str, Node]
 ) -> list[BoundReplica]:
     servers = {server.name: server for demand in group.demands for server in hosts.get(demand.model, ())}
     seats = [(server, _gpus_on(server, group)) for server in servers.values()]
     there = [(server, gpus) for server, gpus in seats if gpus]
-    candidates = (
-        there
-        if len(there) < 2
-        else sorted(
-            there,
-            key=lambda pair: (
-                pair[0].node in lost,
-                -len(pair[1]),
-                -_bytes(group, pair[1]),
-                -len(pair[0].placed),
-                pair[0].name,
-            ),
-        )
-    )
-    chosen = enumerate(candidates[: group.replicas])
+    chosen = enumerate(_retained(group, there, nodes) if len(there) > 1 else there[: group.replicas])
     return [BoundReplica(Replica(group, index), server, gpus) for index, (server, gpus) in chosen]
+
+
+_There = tuple[CurrentServer, dict[str, tuple[int, ...]]]
+
+
+def _retained(group: Group, there: Sequence[_There], nodes: Mapping[str, Node]) -> list[_There]:
+    """Return the servers that keep a replica, in the order in which they are: of more than there are to be, those with
+    most of it, where it may run, and far from the others.
+    """
+
+    def order(pair: _There) -> tuple[object, ...]:
+        return -_bytes(group, pair[1]), -len(pair[0].placed), pair[0].name
+
+    def worse(pair: _There) -> tuple[bool, int]:
+        node = nodes.get(pair[0].node)
+        return node is not None and (node.lost or not group.runs_on(node)), -len(pair[1])
+
+    left, chosen = sorted(there, key=lambda pair: (worse(pair), order(pair))), list[_There]()
+    if len(left) <= group.replicas:
+        return left
+    while len(chosen) < group.replicas:
+        others = [nodes[server.node] for server, _ in chosen if server.node in nodes]
+        best = min(left, key=lambda pair: (worse(pair), _crowding(group, nodes.get(pair[0].node), others), order(pair)))
+        left.remove(best)
+        chosen.append(best)
+    return chosen
+
+
+def _crowding(group: Group, node: Node | None, others: Sequence[Node]) -> tuple[int, ...]:
+    return crowding(group, node, others) if node is not None else ()
 
 
 def _gpus_on(server: CurrentServer, group: Group) -> dict[str, tuple[int, ...]]:

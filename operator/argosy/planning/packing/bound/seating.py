@@ -6,6 +6,7 @@ from argosy.planning.facts import CurrentServer
 from argosy.planning.packing.capacity import FreeCapacity
 from argosy.planning.packing.gpu_assignment import may_take
 from argosy.planning.packing.layout import Assignment, Layout, PlacedReplica, Replica, Server
+from argosy.planning.packing.spreading import allowed
 
 
 @dataclass(slots=True)
@@ -26,13 +27,14 @@ class Seating:
 
     def __init__(self, layout: Layout) -> None:
         self._layout, self._seats = layout, dict[str, _Seats]()
+        self._hosting = dict[str, list[str]]()
         self._left = {node: set(gpus) for node, gpus in layout.unallocated.items()}
         limit = layout.topology.facts.max_servers
         self._openings = None if limit is None else max(0, limit - len(layout.servers))
 
     def seat(self, replica: Replica, server: CurrentServer, assignment: Assignment) -> None:
         """Put a replica where it is, on GPUs that the server has, if that still fits."""
-        if server.node not in self._left or not replica.group.runs_on(self._layout.topology.nodes[server.node]):
+        if server.node not in self._left or not self._may_run(replica, server.node):
             return
         seats, taken = self._seats_of(server), {gpu for gpus in assignment for gpu in gpus}
         left = self._after(seats, replica, server, assignment, taken) if seats is not None else None
@@ -43,6 +45,8 @@ class Seating:
         self._left[server.node] -= taken
         seats.size += replica.group.size
         seats.placed.append(PlacedReplica(replica, assignment))
+        if replica.group.name in self._layout.topology.limits:
+            self._hosting_of(replica.group.name).append(server.node)
         self._open(server.name, seats)
 
     def done(self) -> Layout:
@@ -50,6 +54,19 @@ class Seating:
         return self._layout.with_servers(
             (seat.server, (*seat.server.placed, *seat.placed)) for seat in self._seats.values() if seat.placed
         )
+
+    def _may_run(self, replica: Replica, node: str) -> bool:
+        """Return whether a node is one that the replica may run on, next to those of its group that are seated."""
+        topology, group = self._layout.topology, replica.group
+        limits = topology.limits_of(group)
+        near = not limits or allowed(limits, self._hosting_of(group.name), node)
+        return near and group.runs_on(topology.nodes[node])
+
+    def _hosting_of(self, group: str) -> list[str]:
+        """Return the nodes of a group's replicas, those that the layout had among them."""
+        if group not in self._hosting:
+            self._hosting[group] = self._layout.hosting(group)
+        return self._hosting[group]
 
     def _seats_of(self, server: CurrentServer) -> _Seats | None:
         """Return the seats of a server; None where the pool may have no further server."""

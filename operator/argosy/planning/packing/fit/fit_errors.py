@@ -13,6 +13,7 @@ from argosy.planning.packing.equivalence import Shape, shape
 from argosy.planning.packing.fit.fit_limits import Diagnosis, hardest, limit_of, need_text
 from argosy.planning.packing.fit.outranked import Outranked
 from argosy.planning.packing.fit.required_nodes import matching, no_match, of_matching
+from argosy.planning.packing.fit.spread import too_close
 from argosy.planning.packing.layout import Layout, Replica, Topology
 from argosy.planning.packing.scoring import fits
 
@@ -63,6 +64,7 @@ class FitErrors:
             _no_matching_node,
             _no_engine,
             _config_too_large,
+            _too_close,
             _too_large,
             _no_config_space,
             _server_limit,
@@ -292,6 +294,11 @@ def _withheld(errors: FitErrors, replica: Replica) -> Diagnosis | None:
         f"{demand.model} needs {need_text(demand)}, and of the pool's {quantity(total, 'GPU')} others hold {withheld}: "
         f"{errors.by_others}. Free them, or add {more}.",
     )
+
+
+def _too_close(errors: FitErrors, replica: Replica) -> Diagnosis | None:
+    """Diagnose a replica that would fit if its group were not spread."""
+    return too_close(errors.layout, replica)
 
 
 def _apart(errors: FitErrors, replica: Replica) -> Diagnosis | None:

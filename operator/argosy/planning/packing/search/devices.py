@@ -1,6 +1,6 @@
 """The GPUs of a pool as numbers, with what servers that are not to change have of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -28,7 +28,7 @@ class Devices:
 
     `largest`: bytes of the largest, `largest_of`: of each node's. `domains`: GPUs that NVLink joins, of one node
     each; `domains_of`: those of a GPU. `owners`: the server that a GPU belongs to. `free`, `spare` (with the headroom)
-    and `compute` are what is left next to the servers that stay.
+    and `compute` are what is left next to the servers that stay. `labels`: of each node.
     """
 
     nodes: tuple[str, ...]
@@ -50,6 +50,7 @@ class Devices:
     compute: tuple[int, ...]
     max_gpus: int | None
     max_bytes: int
+    labels: tuple[Mapping[str, str], ...]
 
     def of_node(self, node: int) -> range:
         """Return the GPUs of a node."""
@@ -88,6 +89,7 @@ def devices_of(layout: Layout) -> Devices:
         compute=tuple(one.compute for one in capacity),
         max_gpus=topology.facts.max_gpus_per_server,
         max_bytes=topology.facts.placed_bytes,
+        labels=tuple(node.labels for node in topology.nodes.values()),
     )
 
 

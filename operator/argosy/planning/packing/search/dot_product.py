@@ -6,7 +6,7 @@ from enum import Enum
 
 from argosy.planning.packing.capacity import FULL_COMPUTE
 from argosy.planning.packing.search.items import Item
-from argosy.planning.packing.search.rules import allows_one
+from argosy.planning.packing.search.rules import allows_one, within_limits
 from argosy.planning.packing.search.slots import Opening, Preference, find_slot
 from argosy.planning.packing.search.starts import Start, constrained_first, dominant, fill
 from argosy.planning.packing.search.state import State
@@ -93,7 +93,8 @@ class DotProduct:
         last = bisect_left(row, (state.free[gpu] + 1, -1)) - 1
         for at in range(last, max(-1, last - _TRIED), -1):
             item = state.items[row[at][1]]
-            if state.takes(gpu, item.needs[0]) and allows_one(state, item, gpu):
+            within = not item.limits or within_limits(state, item, state.devices.node[gpu])
+            if within and state.takes(gpu, item.needs[0]) and allows_one(state, item, gpu):
                 return [(self._score(gpu, item), at)]
         return []
 

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from argosy.planning.facts import Demand
 from argosy.planning.packing.gpu_assignment import hardness
 from argosy.planning.packing.layout import Assignment, Replica, Topology
+from argosy.planning.packing.spreading import Limits, preferred_keys
+from argosy.planning.spreading import Spread
 
 Level = tuple[bool, int]
 """The rank of a replica: those below the minimum first, and of both the higher priority first."""
@@ -25,7 +27,8 @@ class Need(NamedTuple):
 class Item:
     """A replica to place. `demands`: the positions of `needs` in its group; `nodes`: those that may have it, None for
     all; `apart`: its group has several replicas. `memory` and `compute` are sums over the models that share GPUs,
-    `exclusive` is the number of GPUs of the others.
+    `exclusive` is the number of GPUs of the others. `limits`: replicas of its group that each domain may have;
+    `preferred`: labels by which they are apart where that takes no further GPU.
     """
 
     number: int
@@ -42,6 +45,8 @@ class Item:
     exclusive: int
     ties: bool
     first_gpus: bool
+    limits: Limits
+    preferred: tuple[str, ...]
 
     @property
     def shape(self) -> object:
@@ -63,7 +68,17 @@ def items_of(topology: Topology, replicas: Sequence[Replica]) -> list[Item]:
     """Return the replicas as items, in the order of their names."""
     ordered = sorted(replicas, key=lambda replica: replica.key)
     allowed: dict[object, frozenset[int] | None] = {}
-    return [_item(number, replica, _nodes(topology, replica, allowed)) for number, replica in enumerate(ordered)]
+    keys: dict[tuple[Spread, ...], tuple[str, ...]] = {}
+    items = []
+    for number, replica in enumerate(ordered):
+        item = _item(number, replica, _nodes(topology, replica, allowed))
+        if item.apart:
+            group = replica.group
+            if group.spread not in keys:
+                keys[group.spread] = preferred_keys(group, topology.nodes.values())
+            item.limits, item.preferred = topology.limits_of(group), keys[group.spread]
+        items.append(item)
+    return items
 
 
 def _nodes(topology: Topology, replica: Replica, allowed: dict[object, frozenset[int] | None]) -> frozenset[int] | None:
@@ -99,6 +114,8 @@ def _item(number: int, replica: Replica, nodes: frozenset[int] | None) -> Item:
         exclusive=sum(need.gpus for need in needs),
         ties=len(needs) > 1 or any(need.gpus > 1 for need in needs),
         first_gpus=group.first_gpus,
+        limits=(),
+        preferred=(),
     )
 
 

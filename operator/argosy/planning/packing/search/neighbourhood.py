@@ -62,7 +62,7 @@ class Neighbourhood:
         return (
             len(self._missing) * _OF_MISSING // max(_OF_MISSING, self._lacking),
             self._state.used,
-            self._state.shared_nodes,
+            self._state.shared_nodes + self._state.shared_domains,
         )
 
     def _step(self) -> None:

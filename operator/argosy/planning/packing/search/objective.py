@@ -1,5 +1,6 @@
-"""The objective: everything placed by priority, then the fewest GPUs, then replicas on different nodes, then full GPUs
-next to empty ones. With it the fewest GPUs that a search may hope for, next to the servers that stay.
+"""The objective: everything placed by priority, then the fewest GPUs, then replicas on different nodes, then in
+different zones, then full GPUs next to empty ones. With it the fewest GPUs that a search may hope for, next to the
+servers that stay.
 """
 
 from collections import Counter
@@ -14,12 +15,12 @@ from argosy.planning.packing.search.state import State
 _NEAR = 200
 """The part of the bound that a plan may take in addition without a further search."""
 Lack = tuple[tuple[bool, int, int, int], ...]
-Rating = tuple[Lack, int, int, int]
+Rating = tuple[Lack, int, int, int, int]
 
 
 def rating(state: State, missing: Iterable[Item]) -> Rating:
     """Return how bad a state is, to be compared with that of another state of the same items: less is better."""
-    return lack(state, missing), state.used, state.shared_nodes, -state.fullness
+    return lack(state, missing), state.used, state.shared_nodes, state.shared_domains, -state.fullness
 
 
 def lack(state: State, missing: Iterable[Item]) -> Lack:

@@ -7,6 +7,7 @@ from argosy.planning.packing.layout import Assignment
 from argosy.planning.packing.search.devices import Anchor
 from argosy.planning.packing.search.items import Item
 from argosy.planning.packing.search.state import State
+from argosy.planning.packing.spreading import allowed
 
 
 @dataclass(slots=True)
@@ -39,9 +40,18 @@ def component(state: State, gpus: Iterable[int]) -> Component:
     return result
 
 
-def allows_node(item: Item, node: int) -> bool:
-    """Return whether an item has engines for a node that takes new models."""
-    return item.nodes is None or node in item.nodes
+def allows_node(state: State, item: Item, node: int) -> bool:
+    """Return whether an item may run on a node, which takes new models, next to where its group has replicas."""
+    if item.nodes is not None and node not in item.nodes:
+        return False
+    return not item.limits or within_limits(state, item, node)
+
+
+def within_limits(state: State, item: Item, node: int) -> bool:
+    """Return whether a node's topology domains may have one more replica of an item's group."""
+    names = state.devices.nodes
+    hosting = [names[at] for at, count in state.hosts.get(item.group, {}).items() for _ in range(count)]
+    return allowed(item.limits, hosting, names[node])
 
 
 def allows_one(state: State, item: Item, gpu: int) -> bool:
@@ -64,8 +74,7 @@ def allows(state: State, item: Item, slots: Assignment) -> bool:
     if size > state.devices.max_bytes or not _apart(item, here, server):
         return False
     most = state.devices.max_gpus
-    grows = any(state.is_empty(gpu) for gpu in mine)
-    if most is not None and grows and len(server.gpus) > most:
+    if most is not None and len(server.gpus) > most and not any(one.gpus >= server.gpus for one in server.anchors):
         return False
     return _keeps_anchor(server) and _gives_first_gpus(state, item, slots, server, here)
 

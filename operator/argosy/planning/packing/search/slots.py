@@ -57,13 +57,9 @@ def _passes(state: State, item: Item, by: Preference, may_open: bool) -> Iterato
     if not hosting:
         yield may_open, NOWHERE
         return
-    if by.different_nodes:
-        yield may_open, hosting
-        yield may_open, NOWHERE
-        return
-    for opens in (False, True) if may_open else (False,):
-        yield opens, hosting
-        yield opens, NOWHERE
+    near = [*state.near(item), hosting.keys(), NOWHERE]
+    for opens in (may_open,) if by.different_nodes else (False, True) if may_open else (False,):
+        yield from ((opens, avoided) for avoided in near)
 
 
 def _find_slot(state: State, item: Item, by: Preference, may_open: bool, avoided: Collection[int]) -> Assignment | None:
@@ -83,7 +79,7 @@ def _open_gpu(state: State, item: Item, fit: Fit, avoided: Collection[int]) -> i
     best, least, compared = None, 0, 0
     for at in range(bisect_left(state.open, (need.settled, -1)), len(state.open)):
         gpu = state.open[at][1]
-        if not state.takes(gpu, need) or node[gpu] in avoided or not allows_node(item, node[gpu]):
+        if not state.takes(gpu, need) or node[gpu] in avoided or not allows_node(state, item, node[gpu]):
             continue
         if not allows_one(state, item, gpu):
             continue
@@ -107,7 +103,7 @@ def _empty_gpu(state: State, item: Item, opening: Opening, avoided: Collection[i
     need = item.needs[0]
 
     def on(node: int) -> int | None:
-        return None if node in avoided or not allows_node(item, node) else _empty_on(state, item, need, node)
+        return None if node in avoided or not allows_node(state, item, node) else _empty_on(state, item, need, node)
 
     return min(state.nodes.first(1, on), key=lambda gpu: _opening_key(state, gpu, need, opening), default=None)
 
@@ -148,7 +144,7 @@ def _linked(state: State, item: Item, opening: Opening, avoided: Collection[int]
 
     def among(domain: int) -> tuple[int, ...] | None:
         node = devices.node[devices.domains[domain][0]]
-        if node in avoided or not allows_node(item, node):
+        if node in avoided or not allows_node(state, item, node):
             return None
         empty = [gpu for gpu in devices.domains[domain] if state.is_empty(gpu) and state.takes(gpu, need)]
         empty.sort(key=lambda gpu: (devices.memory[gpu], devices.busy[gpu], gpu))

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from argosy.planning.packing.capacity import FULL_COMPUTE
 from argosy.planning.packing.layout import Assignment
@@ -15,7 +15,8 @@ class State:
     """A placement that changes in place. `slots`: GPUs by the item's number, in the order of its needs.
 
     `open` has the GPUs that are shared, by free memory, and `node_free` what they have free by node. `used` GPUs,
-    `shared_nodes` (replicas on a node that has one already) and `fullness` (the sum of squares, so that full and empty
+    `shared_nodes` (replicas on a node that has one already), `shared_domains` (the same of labels by which they prefer
+    to be apart) and `fullness` (the sum of squares, so that full and empty
     GPUs count more than half-full ones) rate it.
     `log`: None while nothing is to be undone.
     """
@@ -32,7 +33,9 @@ class State:
         self.log: list[tuple[bool, Item, Assignment]] | None = None
         self.anchored = [False] * count
         self.node_free, self._full = [0] * len(devices.nodes), [0] * count
-        self.shared_nodes = self.fullness = 0
+        self.shared_nodes = self.shared_domains = self.fullness = 0
+        self._domains: dict[tuple[str, str], Counter[str]] = {}
+        self._nodes_by_label: dict[str, dict[str, list[int]]] = {}
         self.weights = _weights(devices, items)
         self._anchor()
         empty = [sum(not self.anchored[gpu] for gpu in devices.of_node(node)) for node in range(len(devices.nodes))]
@@ -144,10 +147,44 @@ class State:
         if item.apart:
             hosts = self.hosts.setdefault(item.group, Counter())
             node = self.devices.node[gpu]
+            for key in item.preferred:
+                domains, domain = self._domains_of(item.group, key), self.devices.labels[node].get(key, "")
+                self.shared_domains += sign * (domains[domain] - (sign < 0) > 0)
+                domains[domain] += sign
             self.shared_nodes += sign * (hosts[node] - (sign < 0) > 0)
             hosts[node] += sign
             if not hosts[node]:
                 del hosts[node]
+
+    def near(self, item: Item) -> Iterator[frozenset[int]]:
+        """Yield the nodes that share a domain with a replica of an item's group, for one label more each time; those of
+        all labels first.
+        """
+        nodes: list[frozenset[int]] = []
+        there: set[int] = set()
+        for key in item.preferred:
+            taken = {domain for domain, count in self._domains_of(item.group, key).items() if count}
+            there.update(*(self._nodes_of(key)[domain] for domain in taken))
+            nodes.append(frozenset(there))
+        yield from reversed(nodes)
+
+    def _nodes_of(self, key: str) -> dict[str, list[int]]:
+        """Return the nodes by the value of a label."""
+        if key not in self._nodes_by_label:
+            nodes: dict[str, list[int]] = {}
+            for node, labels in enumerate(self.devices.labels):
+                nodes.setdefault(labels.get(key, ""), []).append(node)
+            self._nodes_by_label[key] = nodes
+        return self._nodes_by_label[key]
+
+    def _domains_of(self, group: str, key: str) -> Counter[str]:
+        """Return how many replicas of a group each value of a label has."""
+        if (group, key) not in self._domains:
+            counts = Counter[str]()
+            for node, count in self.hosts.get(group, {}).items():
+                counts[self.devices.labels[node].get(key, "")] += count
+            self._domains[group, key] = counts
+        return self._domains[group, key]
 
     def _fullness(self, gpu: int) -> int:
         of_memory, of_compute = self.weights

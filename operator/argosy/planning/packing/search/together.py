@@ -6,7 +6,7 @@ from functools import cached_property
 
 from argosy.planning.packing.layout import Assignment
 from argosy.planning.packing.search.items import Item, Need
-from argosy.planning.packing.search.rules import allows
+from argosy.planning.packing.search.rules import allows, within_limits
 from argosy.planning.packing.search.state import State
 
 _STEPS = 200
@@ -55,6 +55,8 @@ def _nodes(state: State, item: Item, may_open: bool, avoided: Collection[int]) -
         lacking, empty = memory - free[node], counts[node]
         lack = item.exclusive + (-(-lacking // devices.largest_of[node]) if lacking > 0 else 0)
         if lack > (empty if may_open else 0) or node in avoided:
+            continue
+        if item.limits and not within_limits(state, item, node):
             continue
         if empty == len(devices.of_node(node)):
             if devices.kinds[node] in empty_kinds:
