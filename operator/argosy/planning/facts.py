@@ -37,6 +37,10 @@ class Gpu:
     reclaimable: bool = False
     cordoned: bool = False
 
+    def usable(self, headroom: int) -> int:
+        """Return the bytes that models may take when `headroom` thousandths stay free."""
+        return self.memory * (1000 - headroom) // 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -94,7 +98,8 @@ class Footprint:
     `assumed`: its needs are neither declared nor measured, so it has a GPU of its own. `first_gpus`: its GPUs must be
     the first of its server. `surge`: bytes that a rollout takes there in addition to `memory`, of the headroom, too,
     for the candidate that is loaded next to the stable revision; `promoted`: what takes the place of `memory` once it
-    is promoted, 0 without a rollout.
+    is promoted, 0 without a rollout. `shares`: the GPUs of a shared model, each of which has as many of its instances
+    and takes `memory` and `compute`.
     """
 
     memory: int = 0
@@ -104,6 +109,7 @@ class Footprint:
     first_gpus: bool = False
     surge: int = 0
     promoted: int = 0
+    shares: int = 1
 
     @property
     def exclusive(self) -> bool:

@@ -20,9 +20,10 @@ class Unreserved:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One replica of a model on a server. `gpus` are device indexes of the node; empty means the server's
-    CPU. `surge`: bytes on each of them, or of the CPU's memory, that are reserved for the candidate of a rollout in
-    addition to `memory`; `unreserved`: why there are none, where it asks for some.
+    """One replica of a model on a server. `gpus` are device indexes of the node; empty means the server's CPU.
+    `instances`: on each of them; `shares`: the GPUs among which it is divided, 1 where it is not. `surge`: bytes on
+    each of them, or of the CPU's memory, that are reserved for the candidate of a rollout in addition to `memory`;
+    `unreserved`: why there are none, where it asks for some.
     """
 
     model: str
@@ -35,6 +36,7 @@ class Placement:
     exclusive: bool = False
     surge: int = 0
     unreserved: Unreserved | None = None
+    shares: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,8 +131,9 @@ class InferenceModelFields(ApiModel):
         default=None,
         ge=1,
         le=256,
-        description="Instances that run at once on each device of a replica. Default: with slo or scaling Argosy "
-        "decides, within scaling's bounds; else one.",
+        description="Instances of a replica that run at once: on one GPU or the CPU; where no GPU has memory for all, "
+        "divided evenly among GPUs of one server. Default: with slo or scaling Argosy decides, within scaling's "
+        "bounds; else one.",
     )
     instance_groups: tuple[InstanceGroup, ...] = Field(
         default=(),

@@ -88,7 +88,8 @@ class Members:
     def sources(self, placement: Placement, node: str) -> dict[int, VersionSource]:
         """Return where a placed model's declared versions come from on the node."""
         engines = self.engines.on(placement.model, node, on_gpu=bool(placement.gpus))
-        return declared_sources(self.models[placement.model], engines, self.measured.get(placement.model))
+        measured = self.measured.get(placement.model)
+        return declared_sources(self.models[placement.model], engines, measured, placement.shares)
 
     def candidate_sources(self, placement: Placement, node: str) -> dict[int, VersionSource]:
         """Return where the versions that a placed model's rollout keeps come from on the node; empty without one."""
@@ -97,7 +98,8 @@ class Members:
             return {}
         engines = self.engines.on(placement.model, node, on_gpu=bool(placement.gpus))
         specs = [spec for spec in (rollout.candidate, rollout.stable) if isinstance(spec, InferenceModel)]
-        sources = {version: source for spec in specs for version, source in declared_sources(spec, engines).items()}
+        of_specs = [declared_sources(spec, engines, shares=placement.shares) for spec in specs]
+        sources = {version: source for of_spec in of_specs for version, source in of_spec.items()}
         return {version: source for version, source in sources.items() if version in rollout.action.keep}
 
     def spec_of(self, name: str, version: int) -> InferenceModel | None:

@@ -66,17 +66,20 @@ def declared_sources(
     model: InferenceModel,
     engines: Mapping[int, EngineFiles] | None = None,
     measured: MeasuredMemory | None = None,
+    shares: int = 1,
 ) -> dict[int, VersionSource]:
     """Return the declared versions' sources, with the name that a lone file gets.
 
     `engines` are what serves in place of them, by version: a version without one has no source. They are read with the
     pool's credentials, as it is the pool that keeps them. `measured`: what the model was measured to use of a GPU.
+    `shares`: the GPUs among which its instances are divided.
     """
     spec, need = model.spec, footprint_of(model, measured=measured)
+    memory = need.memory // shares
     exclusive = need.exclusive and not need.assumed
     if engines is not None:
         return {
-            version: VersionSource(engines[version].uri, engines[version].digest, "", need.memory, exclusive)
+            version: VersionSource(engines[version].uri, engines[version].digest, "", memory, exclusive)
             for version in spec.declared_versions
             if version in engines
         }
@@ -87,7 +90,7 @@ def declared_sources(
             files.storage_uri,
             files.digest or "",
             file_name(files.storage_uri, kind, name),
-            need.memory,
+            memory,
             exclusive,
             spec.storage.secret_name or "",
         )

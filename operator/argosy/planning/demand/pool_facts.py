@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 
+from argosy.planning.demand.divided import may_divide, with_divided
 from argosy.planning.demand.grouping import Loaded, groups_of
 from argosy.planning.demand.members import Members
 from argosy.planning.demand.surges import LoadedVersions, with_candidates
@@ -28,14 +29,15 @@ def pool_facts(nodes: PoolNodes, members: Members, loaded: LoadedVersions | None
         spec.runtime.name,
         members.measured,
     )
+    every = (_with_further(with_candidates(group, members, has, spec.runtime.name), members) for group in groups)
+    divisible = {name for name, model in members.models.items() if may_divide(model)}
+    most = spec.max_gpus_per_server
     return PoolFacts(
         pool=nodes.pool.key,
         nodes=nodes.selected,
-        groups=tuple(
-            _with_further(with_candidates(group, members, has, spec.runtime.name), members) for group in groups
-        ),
+        groups=tuple(with_divided(group, divisible, nodes.selected, spec.memory_headroom, most) for group in every),
         headroom=spec.memory_headroom,
-        max_gpus_per_server=spec.max_gpus_per_server,
+        max_gpus_per_server=most,
         min_servers=spec.fewest_servers,
         max_servers=spec.most_servers,
         suspended=spec.suspend,

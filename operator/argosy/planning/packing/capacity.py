@@ -39,7 +39,7 @@ class FreeCapacity:
 
 def usable_memory(gpu: Gpu, headroom: int) -> int:
     """Return bytes of `gpu` that models may take when `headroom` thousandths stay free."""
-    return gpu.memory * (FULL_COMPUTE - headroom) // FULL_COMPUTE
+    return gpu.usable(headroom)
 
 
 def gpus_of(node: Node) -> tuple[Gpu, ...]:

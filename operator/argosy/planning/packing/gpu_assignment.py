@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import combinations, groupby
 
 from argosy.planning.facts import Demand, Footprint, Node
 from argosy.planning.packing.capacity import FreeCapacity, link_group
@@ -83,7 +83,7 @@ def _runs_on_cpus(left: FreeCapacity, demands: Sequence[Demand]) -> bool:
 
 def _could_hold(site: Site, demands: Sequence[Demand]) -> bool:
     """Return whether the capacity in reach is enough by volume: a quick no for most of what does not fit."""
-    shared = [demand.footprint for demand in demands if not demand.footprint.exclusive]
+    shared = [one for demand in demands if not (one := demand.footprint).exclusive for _ in range(one.shares)]
     memory = sum(capacity.memory for capacity in site.free.values())
     compute = sum(capacity.compute for capacity in site.free.values())
     return sum(need.memory for need in shared) <= memory and sum(need.compute for need in shared) <= compute
@@ -121,7 +121,8 @@ def _options(
     if need.on_cpu:
         yield ()
         return
-    options = _exclusive(site, need, free, running) if need.exclusive else _shared(site, need, free, running)
+    kind = _exclusive if need.exclusive else _shared if need.shares == 1 else _several
+    options = kind(site, need, free, running)
     if preferred is not None and may_take(site.node, need, free, preferred):
         yield preferred
         options = (gpus for gpus in options if gpus != preferred)
@@ -133,7 +134,8 @@ def may_take(node: Node, need: Footprint, free: Mapping[int, FreeCapacity], gpus
     if any(gpu not in free for gpu in gpus):
         return False
     if not need.exclusive:
-        return len(gpus) == (0 if need.on_cpu else 1) and all(free[gpu].takes(need) for gpu in gpus)
+        count = 0 if need.on_cpu else need.shares
+        return len(set(gpus)) == len(gpus) == count and all(free[gpu].takes(need) for gpu in gpus)
     joined = len(gpus) == 1 or any(set(gpus) <= group for group in node.nvlink)
     return len(set(gpus)) == need.gpus and joined and all(_can_take_alone(free[gpu], need) for gpu in gpus)
 
@@ -157,6 +159,17 @@ def _shared(
             seen.add(free[gpu])  # another that is as full is as good
     for alike in _kinds(site, free, [gpu for gpu in fits if gpu not in running], running):
         yield (alike[0],)
+
+
+def _several(
+    site: Site, need: Footprint, free: Mapping[int, FreeCapacity], running: frozenset[int]
+) -> Iterator[tuple[int, ...]]:
+    """Yield sets of GPUs that each have a part of a model's instances: those that the server has first, the tightest
+    first.
+    """
+    fits = [gpu for gpu, left in free.items() if left.takes(need)]
+    fits.sort(key=lambda gpu: (gpu not in running, gpu in site.busy, free[gpu].memory, free[gpu].compute, gpu))
+    yield from (tuple(sorted(chosen)) for chosen in combinations(fits, need.shares))
 
 
 def _exclusive(

@@ -52,12 +52,12 @@ def gpus_one_per_model(groups: Sequence[Group]) -> int:
     Each model counts its own replicas: on its own it would not have to follow the others of its ensemble.
     """
     demands = [demand for group in groups for demand in group.demands]
-    return sum(max(1, demand.footprint.gpus) * demand.replicas for demand in demands)
+    return sum(max(demand.footprint.shares, demand.footprint.gpus) * demand.replicas for demand in demands)
 
 
 def _volume(groups: Sequence[Group], dimension: str, capacity: int) -> int:
     needs = ((group.replicas, d.footprint) for group in groups for d in group.demands if not d.footprint.exclusive)
-    total = sum(replicas * int(getattr(need, dimension)) for replicas, need in needs)
+    total = sum(replicas * need.shares * int(getattr(need, dimension)) for replicas, need in needs)
     return -(-total // max(1, capacity))
 
 

@@ -249,6 +249,7 @@ def _placements(
             exclusive=demand.footprint.exclusive,
             surge=demand.footprint.surge,
             unreserved=unreserved(layout, server, placed, desired),
+            shares=demand.footprint.shares,
         )
         for demand, desired, gpus in zip(group.demands, requested[group.name].demands, assignment, strict=True)
     ]

@@ -22,13 +22,13 @@ GPU_DEVICES = "gpu_device_ids"
 
 
 def add_instance_groups(
-    config: pb.ModelConfig, spec: InferenceModelSpec, gpus: Sequence[int], instances: int, runtime: RuntimeName
+    config: pb.ModelConfig, spec: InferenceModelSpec, gpus: Sequence[int], default: InstanceGroup, runtime: RuntimeName
 ) -> None:
     """Write the instance groups of a model on these GPUs of its server; without GPUs they are on the CPU.
 
-    If none are declared, one group with the number of `instances` is written.
+    If none are declared, the `default` one is written.
     """
-    for group in spec.instance_groups or (InstanceGroup(count=min(instances, 256)),):
+    for group in spec.instance_groups or (default,):
         kind = _kind(group, spec.backend, gpus, runtime)
         rendered = config.instance_group.add(
             name=group.name,

@@ -11,6 +11,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.batching.dynamic import Batching, QueuePolicy
 from argosy.api.model.chat import Chat
+from argosy.api.model.instancegroups import GroupKind, InstanceGroup
 from argosy.api.model.modelformat import TREES
 from argosy.api.servingpool import RuntimeName
 from argosy.planning.adapters import AdapterModel
@@ -27,17 +28,19 @@ from argosy_runtime.modelconfig.parameters.chat import PARAMETER as CHAT
 @dataclass(frozen=True, slots=True)
 class Devices:
     """Where a model sits in its server, and which server that is: ours or NVIDIA's. `gpus` count from 0 among the
-    server's own; empty means its CPU.
+    server's own; empty means its CPU. `divided`: each GPU has `instances` of its own; else one takes all GPUs.
     """
 
     gpus: tuple[int, ...] = ()
     instances: int = 1
     runtime: RuntimeName = RuntimeName.ARGOSY
+    divided: bool = False
 
 
 def local_devices(placement: Placement, server: ServerPlan, runtime: RuntimeName) -> Devices:
     """Return the placement's GPUs as the server counts them: CUDA_VISIBLE_DEVICES leaves it its own, from 0."""
-    return Devices(tuple(server.gpus.index(gpu) for gpu in placement.gpus), placement.instances, runtime)
+    gpus = tuple(server.gpus.index(gpu) for gpu in placement.gpus)
+    return Devices(gpus, placement.instances, runtime, placement.shares > 1)
 
 
 def model_config(model: InferenceModel, devices: Devices, versions: Collection[int]) -> pb.ModelConfig:
@@ -61,7 +64,9 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
         config.dynamic_batching.CopyFrom(_batching(spec.batching))
     if spec.sequence is not None:
         config.sequence_batching.CopyFrom(sequence_batching(spec.sequence))
-    add_instance_groups(config, spec, devices.gpus, devices.instances, devices.runtime)
+    kind = GroupKind.GPU if devices.divided else GroupKind.AUTO
+    default = InstanceGroup(kind=kind, count=min(devices.instances, 256))
+    add_instance_groups(config, spec, devices.gpus, default, devices.runtime)
     for name, value in language_parameters(model, versions, devices.gpus, devices.runtime).items():
         config.parameters[name].string_value = value
     if spec.backend == TREES:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from argosy.planning.facts import CurrentServer, Group, Node, PoolFacts
+from argosy.planning.facts import CurrentServer, Footprint, Group, Node, PoolFacts
 from argosy.planning.packing.bound.seating import Seating
 from argosy.planning.packing.layout import Layout, Replica
 from argosy.planning.packing.scoring import Candidate, candidates_on
@@ -181,12 +181,14 @@ def _gpus_on(server: CurrentServer, group: Group) -> dict[str, tuple[int, ...]]:
     return {
         demand.model: server.placed[demand.model]
         for demand in group.demands
-        if demand.model in server.placed and _same_shape(demand.footprint.gpus, server.placed[demand.model])
+        if demand.model in server.placed and _same_shape(demand.footprint, server.placed[demand.model])
     }
 
 
-def _same_shape(exclusive: int, gpus: tuple[int, ...]) -> bool:
-    return len(gpus) == exclusive if exclusive else len(gpus) <= 1
+def _same_shape(need: Footprint, gpus: tuple[int, ...]) -> bool:
+    if need.exclusive or need.shares > 1:
+        return len(gpus) == (need.gpus or need.shares)
+    return len(gpus) <= 1
 
 
 def _bytes(group: Group, gpus: Mapping[str, tuple[int, ...]]) -> int:

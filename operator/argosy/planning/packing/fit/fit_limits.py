@@ -38,7 +38,8 @@ def need_text(demand: Demand) -> str:
         size = f" of {memory_text(demand)}" if need.memory else ""
         unsaid = " of its own (footprint.gpuMemory would tell how much of one it takes)" if need.assumed else ""
         return quantity(need.gpus, "GPU") + size + unsaid
-    return f"{memory_text(demand)} and {percent(need.compute)} of a GPU"
+    where = f"each of {quantity(need.shares, 'GPU')}" if need.shares > 1 else "a GPU"
+    return f"{memory_text(demand)} and {percent(need.compute)} of {where}"
 
 
 def memory_text(demand: Demand) -> str:

@@ -25,10 +25,10 @@ class Need(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """A replica to place. `demands`: the positions of `needs` in its group; `nodes`: those that may have it, None for
-    all; `apart`: its group has several replicas. `memory` and `compute` are sums over the models that share GPUs,
-    `exclusive` is the number of GPUs of the others. `limits`: replicas of its group that each domain may have;
-    `preferred`: labels by which they are apart where that takes no further GPU.
+    """A replica to place. `demands`: the positions of `needs` in its group, once for each GPU that a model shares;
+    `nodes`: those that may have it, None for all; `apart`: its group has several replicas. `memory` and `compute` are
+    sums over the models that share GPUs, `exclusive` is the number of GPUs of the others. `limits`: replicas of its
+    group that each domain may have; `preferred`: labels by which they are apart where that takes no further GPU.
     """
 
     number: int
@@ -55,7 +55,9 @@ class Item:
 
     def assignment(self, slots: Assignment) -> Assignment:
         """Return device indexes by demand of the group, from those by need."""
-        result = dict(zip(self.demands, slots, strict=True))
+        result: dict[int, tuple[int, ...]] = {}
+        for at, gpus in zip(self.demands, slots, strict=True):
+            result[at] = tuple(sorted((*result.get(at, ()), *gpus)))
         return tuple(result.get(at, ()) for at in range(len(self.replica.group.demands)))
 
 
@@ -93,10 +95,11 @@ def _nodes(topology: Topology, replica: Replica, allowed: dict[object, frozenset
 
 def _item(number: int, replica: Replica, nodes: frozenset[int] | None) -> Item:
     group = replica.group
-    order = sorted(
+    by_hardness = sorted(
         (at for at, demand in enumerate(group.demands) if not demand.footprint.on_cpu),
         key=lambda at: (hardness(group.demands[at].footprint), group.demands[at].model),
     )
+    order = [at for at in by_hardness for _ in range(group.demands[at].footprint.shares)]
     needs = tuple(_need(group.demands[at]) for at in order)
     shared = [need for need in needs if not need.gpus]
     return Item(

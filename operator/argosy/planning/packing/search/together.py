@@ -147,7 +147,10 @@ class _Search:
     def _shared(self, need: Need) -> Iterator[tuple[int, ...]]:
         """Yield GPUs in use that can take a model, the tightest first, then the first empty one of each size."""
         state, taken, opened = self.state, self.taken, self.opened
-        exclusive = {gpu for one, gpus in zip(self.item.needs, self.chosen, strict=False) if one.gpus for gpu in gpus}
+        demands = self.item.demands
+        mine = demands[len(self.chosen)]
+        seats = zip(self.item.needs, demands, self.chosen, strict=False)
+        out_of_reach = {gpu for one, demand, gpus in seats if one.gpus or demand == mine for gpu in gpus}
         used: list[tuple[int, int, int, int]] = []
         empty: dict[tuple[int, int, int], int] = {}
         for gpu in self._gpus:
@@ -155,7 +158,7 @@ class _Search:
             memory, spare, idle = state.free[gpu] - settled, state.spare[gpu] - surged, state.compute[gpu] - compute
             if memory < need.settled or idle < need.compute or spare < need.surged:
                 continue
-            if state.sealed[gpu] or gpu in exclusive:
+            if state.sealed[gpu] or gpu in out_of_reach:
                 continue
             if gpu not in opened and state.is_empty(gpu):
                 empty.setdefault((memory, idle, spare), gpu)
