@@ -78,6 +78,7 @@ class Reason(StrEnum):
     GROUP_TOO_LARGE = "GroupTooLarge"
     SERVER_LIMIT = "ServerLimit"
     REPLICAS_APART = "ReplicasApart"
+    ANTI_AFFINITY = "AntiAffinity"
     NO_FREE_GPUS = "NoFreeGpus"
     NO_FREE_MEMORY = "NoRoom"
     CONFIG_TOO_LARGE = "ConfigTooLarge"

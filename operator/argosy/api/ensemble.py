@@ -7,7 +7,7 @@ from pydantic import Field
 
 from argosy.api.model.chat import Chat, TensorName, chat_rule
 from argosy.api.model.configfields import ENSEMBLE_GOVERNED, ConfigFields, check_config
-from argosy.api.model.placement import SPREAD_RULE, NodeSelector, TopologySpread
+from argosy.api.model.placement import SPREAD_RULE, Affinity, AntiAffinity, NodeSelector, TopologySpread
 from argosy.api.model.rollout.rollout import MemberRollout, tolerances_rule
 from argosy.api.model.scaling.scale import (
     MaxReplicas,
@@ -103,6 +103,8 @@ class EnsembleSpec(ApiModel):
     )
     node_selector: NodeSelector = Field(default_factory=dict)
     topology_spread: TopologySpread = ()
+    affinity: Affinity = ()
+    anti_affinity: AntiAffinity = ()
     chat: Chat | None = Field(
         default=None,
         description="The tensors of a chat, which make it a chat model of the bundled server's OpenAI API. Default: it "

@@ -168,7 +168,8 @@ class Group:
     `minimum`: the number of required replicas (None: all). Further ones give way to groups without a replica, and to
     higher `priority`. `size`: the most bytes that one replica takes of its server's documents. `surging`: a server has
     a candidate loaded by now, so that each replica keeps memory for both; before that all of them do, or none.
-    `spread`: how replicas are apart, by nodes first.
+    `spread`: how replicas are apart, by nodes first. `not_on_server`, `not_on_node`: groups that no server, or no node,
+    has together with it; it is so for both of two groups.
     """
 
     name: str
@@ -179,6 +180,13 @@ class Group:
     size: int = 0
     surging: bool = False
     spread: tuple[Spread, ...] = DEFAULT_SPREAD
+    not_on_server: frozenset[str] = frozenset()
+    not_on_node: frozenset[str] = frozenset()
+
+    @property
+    def separated(self) -> bool:
+        """Whether there are groups that it may not be next to."""
+        return bool(self.not_on_server or self.not_on_node)
 
     @property
     def first_gpus(self) -> bool:
@@ -202,7 +210,8 @@ class Group:
     def anywhere(self) -> "Group":
         """Return the group without what it requires of nodes, but for engines: of what runs and has no other place."""
         demands = tuple(replace(demand, requires=NOTHING) for demand in self.demands)
-        return replace(self, demands=demands, spread=DEFAULT_SPREAD)
+        nothing = frozenset[str]()
+        return replace(self, demands=demands, spread=DEFAULT_SPREAD, not_on_server=nothing, not_on_node=nothing)
 
     def runs_on(self, node: Node) -> bool:
         """Return whether the node has what every model requires, and there are engines for it."""

@@ -37,6 +37,7 @@ _STUCK = frozenset(
         Reason.GROUP_TOO_LARGE,
         Reason.SERVER_LIMIT,
         Reason.REPLICAS_APART,
+        Reason.ANTI_AFFINITY,
         Reason.NO_FREE_GPUS,
         Reason.NO_FREE_MEMORY,
         Reason.CONFIG_TOO_LARGE,

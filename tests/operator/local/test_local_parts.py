@@ -255,11 +255,12 @@ def test_a_pools_variables_reach_its_servers_and_what_cannot_is_reported(workspa
 def test_where_a_model_may_run_has_no_effect_on_one_machine() -> None:
     spread = {"topologySpread": [{"topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}]}
     where = {"nodeSelector": {"disk": "ssd"}, "footprint": {"gpuMemory": "1Gi", "gpuType": {"products": ["NVIDIA-L4"]}}}
-    resources = [declared.model("m", **where), declared.ensemble("e", "m", **spread)]
+    resources = [declared.model("m", **where), declared.ensemble("e", "m", **spread, antiAffinity=[{"name": "n"}])]
     assert [line.split(": ")[:2] for line in without_effect(resources)] == [
         ["InferenceModel default/m", "spec.nodeSelector"],
         ["InferenceModel default/m", "spec.footprint.gpuType"],
         ["Ensemble default/e", "spec.topologySpread"],
+        ["Ensemble default/e", "spec.antiAffinity"],
     ]
     here = for_this_machine(resources, 1)
     assert [member.spec.node_selector for member in here] == [{}, {}]

@@ -14,7 +14,7 @@ from argosy.api.model.configfields import ConfigFields
 from argosy.api.model.footprint import Device, Footprint, Parallelism, Traffic
 from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter, on_cpu
 from argosy.api.model.modelformat import TREES, ModelFormat
-from argosy.api.model.placement import NodeSelector, TopologySpread
+from argosy.api.model.placement import Affinity, AntiAffinity, NodeSelector, TopologySpread
 from argosy.api.model.rollout.rollout import MemberRollout
 from argosy.api.model.scaling.scale import MaxReplicas, MinReplicas, Priority, Replicas, fewest_of, most_of
 from argosy.api.model.scaling.scaling import ModelScaling
@@ -122,6 +122,8 @@ class InferenceModelFields(ApiModel):
     )
     node_selector: NodeSelector = Field(default_factory=dict)
     topology_spread: TopologySpread = ()
+    affinity: Affinity = ()
+    anti_affinity: AntiAffinity = ()
     traffic: Traffic | None = Field(
         default=None,
         description="The mean request of a language model; the status advises on parallelism that does not suit it. "

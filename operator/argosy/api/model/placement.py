@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from argosy.api.values.base import ApiModel, Fault, Int, Rule
 from argosy.api.values.capability import CapabilityText
-from argosy.api.values.meta import LABEL_KEY, LABEL_VALUE
+from argosy.api.values.meta import LABEL_KEY, LABEL_VALUE, Name
 
 
 def _one_line(value: str) -> str:
@@ -127,5 +127,47 @@ TopologySpread = Annotated[
         "different servers in any case. Default: different nodes are preferred, then different zones; so they are next "
         "to other keys that are listed.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["topologyKey"]},
+    ),
+]
+
+
+class Level(StrEnum):
+    """What two models do not share."""
+
+    SERVER = "Server"
+    NODE = "Node"
+
+
+class AffinityTerm(ApiModel):
+    """A model or an ensemble to be with."""
+
+    name: Name = Field(description="The InferenceModel or Ensemble, in the same pool.")
+
+
+class AntiAffinityTerm(ApiModel):
+    """A model or an ensemble to be apart from."""
+
+    name: Name = Field(description="The InferenceModel or Ensemble, in the same pool.")
+    level: Level = Field(
+        default=Level.SERVER,
+        description="Server: no server, and so no GPU, has replicas of both; Node: no node has. Default: Server.",
+    )
+
+
+Affinity = Annotated[
+    tuple[AffinityTerm, ...],
+    Field(
+        max_length=32,
+        description="Models and ensembles that share its servers: each replica has one of theirs next to it, as in an "
+        "ensemble, so all of them have as many replicas as the one with most. Default: none.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    ),
+]
+AntiAffinity = Annotated[
+    tuple[AntiAffinityTerm, ...],
+    Field(
+        max_length=32,
+        description="Models and ensembles that it is kept apart from, which counts for both of them. Default: none.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     ),
 ]

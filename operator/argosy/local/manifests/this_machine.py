@@ -77,6 +77,8 @@ def _without_effect(resource: Resource) -> Iterator[tuple[str, str]]:
         yield "spec.nodeSelector", ONE_NODE
     if resource.spec.topology_spread:
         yield "spec.topologySpread", ONE_NODE
+    if resource.spec.anti_affinity:
+        yield "spec.antiAffinity", ONE_NODE
     if not resource.spec.min_replicas:
         yield "spec.minReplicas", "it does not go to zero: argosy up holds no requests for what has no replica"
     if isinstance(resource, InferenceModel):
@@ -150,7 +152,7 @@ def _for_this_machine(resource: Resource, gpus: int) -> Resource:
     fewest = min(max(1, resource.spec.fewest_replicas), gpus)
     most = fewest if resource.spec.replicas is not None else max(fewest, min(resource.spec.most_replicas, gpus))
     update: dict[str, Any] = {"replicas": None, "min_replicas": fewest, "max_replicas": most}
-    update |= {"node_selector": {}, "topology_spread": ()}
+    update |= {"node_selector": {}, "topology_spread": (), "anti_affinity": ()}
     if resource.spec.scaling is not None:  # schedules are for clusters
         update["scaling"] = resource.spec.scaling.model_copy(update={"schedules": ()})
     if isinstance(resource, InferenceModel):

@@ -6,6 +6,8 @@ from dataclasses import replace
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.servingpool import RuntimeName
 from argosy.planning.adapters import ties
+from argosy.planning.demand.affinities import separated
+from argosy.planning.demand.affinities import together as tied_together
 from argosy.planning.demand.footprint import NO_SIZE, DocumentSize, footprint_of, instances_of, versions_retained
 from argosy.planning.demand.measured import MeasuredMemory
 from argosy.planning.demand.model_files import ServedEngines
@@ -57,7 +59,10 @@ def groups_of(
         for name, model in by_name.items()
     }
     size_of = _with_routers(sizes or {}, ensembles)
-    connected = _connected(by_name, [*ties(by_name.values()), *members.values()])
+    every: list[InferenceModel | Ensemble] = [*models, *ensembles]
+    runs = runs_of(ensembles)
+    tied = [*ties(by_name.values()), *members.values(), *tied_together(every, runs, by_name)]
+    connected = _connected(by_name, tied)
     groups = [
         replace(
             _group([demands[name] for name in names], users, size_of),
@@ -65,7 +70,7 @@ def groups_of(
         )
         for names in connected
     ]
-    return tuple(sorted(groups, key=lambda group: group.name))
+    return separated(sorted(groups, key=lambda group: group.name), every, runs)
 
 
 def _with_routers(sizes: Mapping[str, DocumentSize], ensembles: Iterable[Ensemble]) -> Mapping[str, DocumentSize]:

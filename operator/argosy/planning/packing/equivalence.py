@@ -13,7 +13,7 @@ def shape(replica: Replica) -> Shape:
     like no other group's.
     """
     group = replica.group
-    return (*_needs(replica), group.priority, group.name if group.replicas > 1 else "")
+    return (*_needs(replica), group.priority, group.name if group.replicas > 1 or group.separated else "")
 
 
 @dataclass(slots=True)
@@ -56,4 +56,10 @@ def _stranger(replica: Replica) -> Replica:
 
 
 def _needs(replica: Replica) -> Shape:
-    return replica.group.size, *((d.footprint, d.architectures, d.requires) for d in replica.group.demands)
+    group = replica.group
+    return (
+        group.size,
+        group.not_on_server,
+        group.not_on_node,
+        *((d.footprint, d.architectures, d.requires) for d in group.demands),
+    )

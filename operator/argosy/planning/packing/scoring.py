@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from argosy.planning.facts import Group
 from argosy.planning.packing.capacity import FULL_COMPUTE, FreeCapacity
 from argosy.planning.packing.gpu_assignment import Site, assignments
 from argosy.planning.packing.layout import Assignment, Layout, PlacedReplica, Replica, Server
@@ -94,6 +95,8 @@ def candidates_on(
     limits = layout.topology.limits_of(replica.group)
     if limits and not allowed(limits, layout.hosting(replica.group.name), node):
         return
+    if replica.group.separated and _meets_others(layout, replica.group, node, server):
+        return
     size = replica.group.size + (server.size if server else 0)
     if size > layout.topology.facts.staying_bytes or not replica.group.runs_on(layout.topology.nodes[node]):
         return
@@ -103,6 +106,14 @@ def candidates_on(
         if ordered and not _gives_first_gpus(server, PlacedReplica(replica, assignment)):
             continue
         yield Candidate(name, node, assignment, _cost(layout, replica, site, name, server, assignment, near))
+
+
+def _meets_others(layout: Layout, group: Group, node: str, server: Server | None) -> bool:
+    """Return whether a server, or its node, has a group that another one is kept apart from."""
+    if server is not None and any(server.hosts(name) for name in group.not_on_server):
+        return True
+    here = [other for other in layout.servers.values() if other.node == node] if group.not_on_node else []
+    return any(other.hosts(name) for other in here for name in group.not_on_node)
 
 
 def _gives_first_gpus(server: Server | None, added: PlacedReplica) -> bool:

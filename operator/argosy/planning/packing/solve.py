@@ -51,7 +51,11 @@ def _settle(facts: PoolFacts) -> tuple[Layout, tuple[Replica, ...]]:
     layout, unschedulable = _searched(start) if _derives_servers(start) else _filled(start)
     layout, unschedulable = _preempted(layout, unschedulable, bound)
     limits = layout.topology.limits
-    movable = [one for one in every if one.replica.key in leaving or one.replica.group.name in limits]
+    movable = [
+        one
+        for one in every
+        if one.replica.key in leaving or one.replica.group.name in limits or one.replica.group.separated
+    ]
     return _left_behind(layout, unschedulable, [one.anywhere for one in movable])
 
 

@@ -24,6 +24,8 @@ _AMOUNTS = frozenset(
         "max_replicas",
         "node_selector",
         "topology_spread",
+        "affinity",
+        "anti_affinity",
         "scaling",
         "slo",
         "priority",

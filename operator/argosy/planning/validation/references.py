@@ -10,6 +10,7 @@ from argosy.api.values.base import Fault
 from argosy.api.values.identity import Identity
 from argosy.planning.adapters import AdapterModel
 from argosy.planning.pinned import PinnedEnsemble
+from argosy.planning.validation.affinities import check_affinities
 from argosy.planning.validation.folders import check_folders
 from argosy.planning.validation.graph import NONE_INVALID, Invalid, Served, check_graph, nesting_cycle
 from argosy.planning.validation.nodes import check_nodes
@@ -199,6 +200,7 @@ def _runtimes(resources: list[Resource]) -> Faults:
             yield from check_runtimes(pool, (member for member in members if isinstance(member, InferenceModel)))
             yield from check_rollouts(pool, (member for member in members if not isinstance(member, Parts)))
             yield from check_nodes(pool, members)
+            yield from check_affinities(pool.name, members)
 
 
 def _engines(resources: list[Resource]) -> Faults:

@@ -37,6 +37,8 @@ PLACEMENT: list[Case] = [
         "spec.topologySpread[0].whenUnsatisfiable",
         "DoNotSchedule, ScheduleAnyway",
     ),
+    ({"antiAffinity": [{"name": "n", "level": "Rack"}]}, "spec.antiAffinity[0].level", "Server, Node"),
+    ({"affinity": [{"name": "N"}]}, "spec.affinity[0].name", "a DNS name"),
     ({"topologySpread": [{"topologyKey": "rack"}]}, "spec.topologySpread[0].whenUnsatisfiable", "is required"),
     ({"nodeSelector": {"disk type": "ssd"}}, "spec.nodeSelector['disk type']", "the key of a label"),
     ({"nodeSelector": {"disk": "-"}}, "spec.nodeSelector.disk", "the value of a label"),

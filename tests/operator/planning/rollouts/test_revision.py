@@ -9,11 +9,12 @@ from argosy.planning.rollouts.revision import changed_fields, revision_of, with_
 
 MEMORY = {"gpuMemory": "10Gi"}
 SPREAD = {"topologySpread": [{"topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}]}
+APART = {"affinity": [{"name": "n"}], "antiAffinity": [{"name": "o"}]}
 H100 = {"gpuType": {"products": ["NVIDIA-H100-80GB-HBM3"]}}
 
 
 @pytest.mark.parametrize(
-    "where", [{"nodeSelector": {"disk": "ssd"}}, {"footprint": {**MEMORY, **H100}}, {"replicas": 3}, SPREAD]
+    "where", [{"nodeSelector": {"disk": "ssd"}}, {"footprint": {**MEMORY, **H100}}, {"replicas": 3}, SPREAD, APART]
 )
 def test_where_and_how_often_a_model_runs_is_no_part_of_its_revision(where: dict[str, Any]) -> None:
     plain, placed = model("m", footprint=MEMORY), model("m", **{"footprint": MEMORY, **where})

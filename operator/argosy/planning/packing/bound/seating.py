@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from argosy.planning.facts import CurrentServer
+from argosy.planning.facts import CurrentServer, Group
 from argosy.planning.packing.capacity import FreeCapacity
 from argosy.planning.packing.gpu_assignment import may_take
 from argosy.planning.packing.layout import Assignment, Layout, PlacedReplica, Replica, Server
@@ -34,7 +34,7 @@ class Seating:
 
     def seat(self, replica: Replica, server: CurrentServer, assignment: Assignment) -> None:
         """Put a replica where it is, on GPUs that the server has, if that still fits."""
-        if server.node not in self._left or not self._may_run(replica, server.node):
+        if server.node not in self._left or not self._may_run(replica, server):
             return
         seats, taken = self._seats_of(server), {gpu for gpus in assignment for gpu in gpus}
         left = self._after(seats, replica, server, assignment, taken) if seats is not None else None
@@ -55,12 +55,25 @@ class Seating:
             (seat.server, (*seat.server.placed, *seat.placed)) for seat in self._seats.values() if seat.placed
         )
 
-    def _may_run(self, replica: Replica, node: str) -> bool:
+    def _may_run(self, replica: Replica, server: CurrentServer) -> bool:
         """Return whether a node is one that the replica may run on, next to those of its group that are seated."""
-        topology, group = self._layout.topology, replica.group
+        topology, group, node = self._layout.topology, replica.group, server.node
         limits = topology.limits_of(group)
-        near = not limits or allowed(limits, self._hosting_of(group.name), node)
-        return near and group.runs_on(topology.nodes[node])
+        if limits and not allowed(limits, self._hosting_of(group.name), node):
+            return False
+        return group.runs_on(topology.nodes[node]) and not (group.separated and self._meets_others(group, server))
+
+    def _meets_others(self, group: Group, server: CurrentServer) -> bool:
+        """Return whether a server, or its node, has a group that another one is kept apart from."""
+        here = [*(seats.server for seats in self._seats.values()), *self._layout.servers.values()]
+        placed = {
+            (one.name, replica.replica.group.name)
+            for one in here
+            if one.node == server.node
+            for replica in (*one.placed, *(self._seats[one.name].placed if one.name in self._seats else ()))
+        }
+        on_server = {name for where, name in placed if where == server.name}
+        return bool(on_server & group.not_on_server or {name for _, name in placed} & group.not_on_node)
 
     def _hosting_of(self, group: str) -> list[str]:
         """Return the nodes of a group's replicas, those that the layout had among them."""

@@ -13,6 +13,7 @@ from argosy.planning.packing.equivalence import Shape, shape
 from argosy.planning.packing.fit.fit_limits import Diagnosis, hardest, limit_of, need_text
 from argosy.planning.packing.fit.outranked import Outranked
 from argosy.planning.packing.fit.required_nodes import matching, no_match, of_matching
+from argosy.planning.packing.fit.separated import in_the_way
 from argosy.planning.packing.fit.spread import too_close
 from argosy.planning.packing.layout import Layout, Replica, Topology
 from argosy.planning.packing.scoring import fits
@@ -65,6 +66,7 @@ class FitErrors:
             _no_engine,
             _config_too_large,
             _too_close,
+            _in_the_way,
             _too_large,
             _no_config_space,
             _server_limit,
@@ -299,6 +301,11 @@ def _withheld(errors: FitErrors, replica: Replica) -> Diagnosis | None:
 def _too_close(errors: FitErrors, replica: Replica) -> Diagnosis | None:
     """Diagnose a replica that would fit if its group were not spread."""
     return too_close(errors.layout, replica)
+
+
+def _in_the_way(errors: FitErrors, replica: Replica) -> Diagnosis | None:
+    """Diagnose a replica that would fit if its group were kept apart from nothing."""
+    return in_the_way(errors.layout, replica)
 
 
 def _apart(errors: FitErrors, replica: Replica) -> Diagnosis | None:

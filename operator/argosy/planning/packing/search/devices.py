@@ -11,7 +11,8 @@ from argosy.planning.packing.layout import Layout, Server
 @dataclass(frozen=True, slots=True, eq=False)
 class Anchor:
     """A server that stays as it is. `gpus`: those in use; `reach`: those that it can take without a restart, None for
-    any; `groups`: those with several replicas that it hosts; `ordered`: one of its models needs its first GPUs.
+    any; `groups`: those that it hosts and that are apart from something; `ordered`: one of its models needs its first
+    GPUs.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Devices:
     `largest`: bytes of the largest, `largest_of`: of each node's. `domains`: GPUs that NVLink joins, of one node
     each; `domains_of`: those of a GPU. `owners`: the server that a GPU belongs to. `free`, `spare` (with the headroom)
     and `compute` are what is left next to the servers that stay. `labels`: of each node.
+    `on_cpus`: groups that servers without GPUs have and that are kept apart from others, each with its node.
     """
 
     nodes: tuple[str, ...]
@@ -51,6 +53,7 @@ class Devices:
     max_gpus: int | None
     max_bytes: int
     labels: tuple[Mapping[str, str], ...]
+    on_cpus: tuple[tuple[str, int], ...]
 
     def of_node(self, node: int) -> range:
         """Return the GPUs of a node."""
@@ -90,6 +93,12 @@ def devices_of(layout: Layout) -> Devices:
         max_gpus=topology.facts.max_gpus_per_server,
         max_bytes=topology.facts.placed_bytes,
         labels=tuple(node.labels for node in topology.nodes.values()),
+        on_cpus=tuple(
+            (placed.replica.group.name, nodes.index(server.node))
+            for server in layout.servers.values()
+            for placed in (() if server.gpus else server.placed)
+            if placed.replica.group.separated
+        ),
     )
 
 
@@ -108,7 +117,7 @@ def _anchor(layout: Layout, server: Server, numbers: dict[tuple[str, int], int])
         name=server.name,
         gpus=frozenset(numbers[server.node, gpu] for gpu in server.gpus),
         reach=reach,
-        groups=frozenset(group.name for group in groups if group.replicas > 1),
+        groups=frozenset(group.name for group in groups if group.replicas > 1 or group.separated),
         size=server.size,
         ordered=server.ordered,
     )

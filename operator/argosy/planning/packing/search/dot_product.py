@@ -93,7 +93,7 @@ class DotProduct:
         last = bisect_left(row, (state.free[gpu] + 1, -1)) - 1
         for at in range(last, max(-1, last - _TRIED), -1):
             item = state.items[row[at][1]]
-            within = not item.limits or within_limits(state, item, state.devices.node[gpu])
+            within = not item.restricted or within_limits(state, item, state.devices.node[gpu])
             if within and state.takes(gpu, item.needs[0]) and allows_one(state, item, gpu):
                 return [(self._score(gpu, item), at)]
         return []

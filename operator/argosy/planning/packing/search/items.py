@@ -47,11 +47,24 @@ class Item:
     first_gpus: bool
     limits: Limits
     preferred: tuple[str, ...]
+    not_on_server: frozenset[str]
+    not_on_node: frozenset[str]
+
+    @property
+    def restricted(self) -> bool:
+        """Whether it depends on what else is placed which nodes may have it."""
+        return bool(self.limits or self.not_on_node)
+
+    @property
+    def separated(self) -> bool:
+        """Whether there are groups that it may not be next to."""
+        return bool(self.not_on_server or self.not_on_node)
 
     @property
     def shape(self) -> object:
         """What is the same for items of which none has a place where one of them has none."""
-        return self.needs, self.nodes, self.size, self.first_gpus, self.group if self.apart else ""
+        own = self.group if self.apart or self.separated else ""
+        return self.needs, self.nodes, self.size, self.first_gpus, own
 
     def assignment(self, slots: Assignment) -> Assignment:
         """Return device indexes by demand of the group, from those by need."""
@@ -119,6 +132,8 @@ def _item(number: int, replica: Replica, nodes: frozenset[int] | None) -> Item:
         first_gpus=group.first_gpus,
         limits=(),
         preferred=(),
+        not_on_server=group.not_on_server,
+        not_on_node=group.not_on_node,
     )
 
 

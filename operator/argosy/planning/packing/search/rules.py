@@ -44,11 +44,16 @@ def allows_node(state: State, item: Item, node: int) -> bool:
     """Return whether an item may run on a node, which takes new models, next to where its group has replicas."""
     if item.nodes is not None and node not in item.nodes:
         return False
-    return not item.limits or within_limits(state, item, node)
+    return not item.restricted or within_limits(state, item, node)
 
 
 def within_limits(state: State, item: Item, node: int) -> bool:
-    """Return whether a node's topology domains may have one more replica of an item's group."""
+    """Return whether a node has none of the groups that an item is kept apart from, and its topology domains may have
+    one more replica of the item's group.
+    """
+    hosts = (state.hosts[other] for other in item.not_on_node if other in state.hosts)
+    if any(of_other[node] for of_other in hosts):
+        return False
     names = state.devices.nodes
     hosting = [names[at] for at, count in state.hosts.get(item.group, {}).items() for _ in range(count)]
     return allowed(item.limits, hosting, names[node])
@@ -60,7 +65,8 @@ def allows_one(state: State, item: Item, gpu: int) -> bool:
         return allows(state, item, ((gpu,),))
     if state.sizes[gpu] + item.size > state.devices.max_bytes:
         return False
-    return not item.apart or all(state.items[number].group != item.group for number in state.on[gpu])
+    here = {state.items[number].group for number in state.on[gpu]}
+    return not (item.apart and item.group in here) and here.isdisjoint(item.not_on_server)
 
 
 def allows(state: State, item: Item, slots: Assignment) -> bool:
@@ -80,9 +86,13 @@ def allows(state: State, item: Item, slots: Assignment) -> bool:
 
 
 def _apart(item: Item, here: Iterable[Item], server: Component) -> bool:
-    names = [one.group for one in (item, *here) if one.apart]
-    names += (name for anchor in server.anchors for name in anchor.groups)
-    return len(names) == len(set(names))
+    items = (item, *here)
+    anchored = [name for anchor in server.anchors for name in anchor.groups]
+    names = [*(one.group for one in items if one.apart), *anchored]
+    if len(names) != len(set(names)):
+        return False
+    every = {*(one.group for one in items), *anchored}
+    return all(every.isdisjoint(one.not_on_server) for one in items)
 
 
 def _keeps_anchor(server: Component) -> bool:

@@ -45,6 +45,8 @@ class State:
         self.used = sum(self.anchored)
 
     def _anchor(self) -> None:
+        for group, node in self.devices.on_cpus:
+            self.hosts.setdefault(group, Counter())[node] += 1
         for anchor in self.devices.anchors:
             node = self.devices.node[min(anchor.gpus)]
             self.sizes[min(anchor.gpus)] += anchor.size
@@ -144,7 +146,7 @@ class State:
     def _count(self, item: Item, gpu: int, sign: int) -> None:
         """Count an item on its server and on its node."""
         self.sizes[gpu] += sign * item.size
-        if item.apart:
+        if item.apart or item.separated:
             hosts = self.hosts.setdefault(item.group, Counter())
             node = self.devices.node[gpu]
             for key in item.preferred:

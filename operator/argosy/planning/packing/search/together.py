@@ -56,7 +56,7 @@ def _nodes(state: State, item: Item, may_open: bool, avoided: Collection[int]) -
         lack = item.exclusive + (-(-lacking // devices.largest_of[node]) if lacking > 0 else 0)
         if lack > (empty if may_open else 0) or node in avoided:
             continue
-        if item.limits and not within_limits(state, item, node):
+        if item.restricted and not within_limits(state, item, node):
             continue
         if empty == len(devices.of_node(node)):
             if devices.kinds[node] in empty_kinds:
