@@ -7,6 +7,7 @@ import pytest
 from tests.operator.planning.declared import gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import Cluster
 
+from argosy.api import ConditionType
 from argosy.planning.spreading import ZONE
 
 SSD = {"labels": {"disk": "ssd"}}
@@ -35,6 +36,10 @@ def test_a_model_whose_only_node_loses_its_label_stays() -> None:
     cluster.nodes = (replace(cluster.nodes[0], labels={}), cluster.nodes[1])
     cluster.keep_routed(resources, {"m"})
     assert nodes_of(cluster, "m") == ["a"]
+    assert "on p-0 it stays although nodeSelector" in cluster.message("m", ConditionType.PLACED)
+    cluster.nodes = (replace(cluster.nodes[0], **SSD), cluster.nodes[1])
+    cluster.settle(resources)
+    assert "stays" not in cluster.message("m", ConditionType.PLACED)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ class Placement:
     """One replica of a model on a server. `gpus` are device indexes of the node; empty means the server's CPU.
     `instances`: on each of them; `shares`: the GPUs among which it is divided, 1 where it is not. `surge`: bytes on
     each of them, or of the CPU's memory, that are reserved for the candidate of a rollout in addition to `memory`;
-    `unreserved`: why there are none, where it asks for some.
+    `unreserved`: why there are none, where it asks for some. `misplaced`: it runs where it may not be, for lack of
+    another place.
     """
 
     model: str
@@ -37,6 +38,7 @@ class Placement:
     surge: int = 0
     unreserved: Unreserved | None = None
     shares: int = 1
+    misplaced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ shares GPUs, each goes to its best candidate (`scoring.Cost`), hardest first. If
 capacity. The result depends only on the facts, not on their order. `pack` serves the real run and what-if.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from argosy.planning.facts import Footprint, Group, Node, PoolFacts
 from argosy.planning.packing.bound.replicas import BoundReplica, bind, bound_replicas
@@ -50,13 +50,18 @@ def _settle(facts: PoolFacts) -> tuple[Layout, tuple[Replica, ...]]:
     start = bind(Layout.empty(Topology.of(facts)), bound)
     layout, unschedulable = _searched(start) if _derives_servers(start) else _filled(start)
     layout, unschedulable = _preempted(layout, unschedulable, bound)
-    limits = layout.topology.limits
-    movable = [
-        one
-        for one in every
-        if one.replica.key in leaving or one.replica.group.name in limits or one.replica.group.separated
-    ]
-    return _left_behind(layout, unschedulable, [one.anywhere for one in movable])
+    return _left_behind(layout, unschedulable, list(_staying(layout, every, leaving)))
+
+
+def _staying(layout: Layout, every: Sequence[BoundReplica], leaving: Set[tuple[str, int]]) -> Iterator[BoundReplica]:
+    """Yield what stays where it is if it fits nowhere else, without what keeps it away from there."""
+    for one in every:
+        group, node = one.replica.group, layout.topology.nodes.get(one.server.node)
+        apart = group.separated or group.name in layout.topology.limits
+        if apart or (node is not None and not group.runs_on(node)):
+            yield one.anywhere
+        elif one.replica.key in leaving:
+            yield one
 
 
 def _leaves(replica: BoundReplica, node: Node | None) -> bool:
@@ -254,9 +259,20 @@ def _placements(
             surge=demand.footprint.surge,
             unreserved=unreserved(layout, server, placed, desired),
             shares=demand.footprint.shares,
+            misplaced=_misplaced(group, requested[group.name]),
         )
         for demand, desired, gpus in zip(group.demands, requested[group.name].demands, assignment, strict=True)
     ]
+
+
+def _misplaced(placed: Group, requested: Group) -> bool:
+    """Return whether a group was left where it is without what it requires of its node."""
+    apart = (placed.spread, placed.not_on_server, placed.not_on_node)
+    requires = [demand.requires for demand in placed.demands]
+    return (apart, requires) != (
+        (requested.spread, requested.not_on_server, requested.not_on_node),
+        [demand.requires for demand in requested.demands],
+    )
 
 
 def _unplaced(layout: Layout, unschedulable: Sequence[Replica]) -> tuple[Unplaced, ...]:

@@ -69,7 +69,23 @@ def placed_finding(progress: PoolProgress, member: Member, placements: Sequence[
         return Finding(kind, False, Reason.PARTIALLY_PLACED if partly else reason, message)
     if not placements:
         return Finding(kind, False, Reason.SCALED_TO_ZERO, f"{_fewest(member)} is 0, so it has no replica")
-    return Finding(kind, True, Reason.PLACED, listed(map(_where, placements)))
+    return Finding(kind, True, Reason.PLACED, listed(map(_where, placements)) + _misplaced(progress, name))
+
+
+def _misplaced(progress: PoolProgress, name: str) -> str:
+    """Return which servers have a replica that may not be there, as a further clause; empty if none has."""
+    models = progress.members.models_of(name)
+    servers = [
+        server.name
+        for server in progress.servers_with(name)
+        if any(one.misplaced and one.model in models for one in server.placements)
+    ]
+    if not servers:
+        return ""
+    return (
+        f"; on {listed(servers, separator=', ')} it stays although nodeSelector, gpuType, topologySpread or "
+        "antiAffinity do not allow it there: no other node has a free slot for it. Free one, or add a node"
+    )
 
 
 def _fewest(member: Member) -> str:
