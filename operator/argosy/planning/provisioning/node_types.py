@@ -70,4 +70,4 @@ def _empty(node: Node) -> Node:
 
 
 def _gpus(need: Footprint) -> int:
-    return need.gpus if need.exclusive else int(not need.on_cpu)
+    return need.gpus if need.exclusive else 0 if need.on_cpu else need.shares

@@ -21,7 +21,15 @@ CONSIDERED = 256
 """The most replicas that placeholders are worked out for in a round, those of the highest priority first."""
 HOSTNAME = "kubernetes.io/hostname"
 _LONGEST_POOL, _DIGITS = 40, 8
-_WOULD_FIT = frozenset((Reason.NO_FREE_GPUS, Reason.NO_FREE_MEMORY, Reason.REPLICAS_APART, Reason.NO_CONFIG_SPACE))
+_WOULD_FIT = frozenset(
+    (
+        Reason.NO_FREE_GPUS,
+        Reason.NO_FREE_MEMORY,
+        Reason.REPLICAS_APART,
+        Reason.ANTI_AFFINITY,
+        Reason.NO_CONFIG_SPACE,
+    )
+)
 """Why a replica finds no place on nodes of a type that has room for it, where there are too few of them."""
 
 

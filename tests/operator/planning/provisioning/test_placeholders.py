@@ -54,6 +54,16 @@ def test_the_smallest_type_that_has_enough_memory_is_preferred_and_larger_ones_w
     assert requested([pool(), *full, model("m", memory=40)], nodes) == [(1, 1, (LARGE,))]
 
 
+def test_a_model_that_is_separated_from_all_that_runs_asks_for_a_node() -> None:
+    apart = {"antiAffinity": [{"name": "m", "level": "Node"}]}
+    assert requested([pool(), model("m", priority=1), model("n", **apart)], [node("a", 2)]) == [(1, 1, (LARGE,))]
+
+
+def test_a_divided_model_asks_for_all_of_its_gpus() -> None:
+    busy = model("x", memory=60, priority=1)
+    assert requested([pool(), busy, model("m", memory=40, instances=2)], [node("a", 2)]) == [(1, 2, (LARGE,))]
+
+
 def test_models_on_several_gpus_ask_for_them_on_one_node_with_nvlink() -> None:
     nodes = [replace(linked_node("a", 4), product=LARGE), node("b", 8, memory=24, product=SMALL)]
     split = {"footprint": {"gpus": 4, "gpuMemory": "10Gi"}, "parallelism": {"tensor": 4}}
