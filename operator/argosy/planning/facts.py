@@ -26,7 +26,8 @@ class Gpu:
 
     `withheld_by`: the other holder, as `Pod team/train-0` or `ServingPool default/a`; empty where it may be planned
     with. `reclaimable`: that pool no longer needs it, and gives it up once another one claims it. `cordoned`: it is not
-    used after device errors.
+    used after device errors. `compute`: thousandths of a whole GPU's. The index of a slice says what it is
+    (`planning/nodes/slices.py`).
     """
 
     index: int
@@ -36,6 +37,7 @@ class Gpu:
     withheld_by: str = ""
     reclaimable: bool = False
     cordoned: bool = False
+    compute: int = 1000
 
     def usable(self, headroom: int) -> int:
         """Return the bytes that models may take when `headroom` thousandths stay free."""

@@ -7,13 +7,15 @@ import pytest
 
 from argosy.cluster.cache.indexer import Owned, PoolLabel
 from argosy.cluster.cache.ownership import Owner, why_not_ours
-from argosy.cluster.cache.pods.pod_cache import PodCache, PodView, gpus_of, pod_view
+from argosy.cluster.cache.pods.pod_cache import ForeignGpus, PodCache, PodView, gpus_of, pod_view
 from argosy.cluster.cache.pods.pod_errors import deployment_error, pod_error
 from argosy.cluster.cache.pods.routing import Routes, routes_of, routes_patch
 from argosy.cluster.cache.pool_view import pool_view
 from argosy.cluster.cache.server_objects import Desired, State
 from argosy.render.workloads import route_labels
 from argosy_agent.contract.documents import AgentState
+
+GPU = "nvidia.com/gpu"
 
 
 def container(name: str = "server", **status: Any) -> dict[str, Any]:
@@ -82,9 +84,22 @@ def test_gpus_of_a_pod() -> None:
     def asking(count: str, kind: str = "limits") -> dict[str, Any]:
         return {"resources": {kind: {"nvidia.com/gpu": count}}}
 
-    assert gpus_of({"containers": [asking("2"), asking("1", "requests"), {}]}) == 3
-    assert gpus_of({"containers": [asking("1")], "initContainers": [asking("4"), asking("2")]}) == 4
-    assert gpus_of({"containers": [{"resources": {"limits": {"cpu": "1"}}}]}) == 0
+    assert gpus_of({"containers": [asking("2"), asking("1", "requests"), {}]}) == {GPU: 3}
+    assert gpus_of({"containers": [asking("1")], "initContainers": [asking("4"), asking("2")]}) == {GPU: 4}
+    assert gpus_of({"containers": [{"resources": {"limits": {"cpu": "1"}}}]}) == {}
+    slices = {"resources": {"limits": {"nvidia.com/mig-1g.10gb": "2", "cpu": "1"}}}
+    assert gpus_of({"containers": [asking("1"), slices]}) == {GPU: 1, "nvidia.com/mig-1g.10gb": 2}
+
+
+def test_gpus_of_other_pods_are_listed_by_node_and_slices_by_their_resource() -> None:
+    others = ForeignGpus(lambda: None, lambda _: False)
+    limits = {GPU: "1", "nvidia.com/mig-1g.10gb": "2"}
+    spec = {"nodeName": "a", "containers": [{"resources": {"limits": limits}}]}
+    pod = {"metadata": {"namespace": "n", "name": "train"}, "spec": spec}
+    others.update(pod)
+    assert others.by_node() == {"a": {"n/train": 1}, "a/nvidia.com/mig-1g.10gb": {"n/train": 2}}
+    others.delete(pod)
+    assert others.by_node() == {}
 
 
 def test_routes_are_read_as_they_were_written() -> None:

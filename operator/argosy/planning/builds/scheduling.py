@@ -16,6 +16,7 @@ from argosy.planning.builds.engines import RequestedEngine
 from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.facts import CurrentServer, Device, Gpu, Node
 from argosy.planning.nodes.reservations import devices
+from argosy.planning.nodes.slices import is_slice
 from argosy.planning.variants import declared_identity
 
 CPU_BUILDS = 2
@@ -124,8 +125,8 @@ class _Scheduler:
         return replace(build, start=True, node=node, gpus=gpus)
 
     def _free(self, node: Node) -> tuple[int, ...]:
-        """Return the indexes of the node's free GPUs."""
-        free = (gpu.index for gpu in node.gpus if not gpu.is_cpu and not gpu.withheld_by)
+        """Return the indexes of the node's free whole GPUs."""
+        free = (gpu.index for gpu in node.gpus if not (gpu.is_cpu or gpu.withheld_by or is_slice(gpu.index)))
         return tuple(gpu for gpu in free if (node.name, gpu) not in self.taken)
 
     def _why(self, build: ScheduledBuild, nodes: Sequence[Node], free: Mapping[str, tuple[int, ...]]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from argosy.planning.facts import Gpu, Node
+from argosy.planning.nodes.slices import compute_of, is_slice
 
 
 def with_last_reported(nodes: Iterable[Node], noted: Mapping[str, Node]) -> tuple[Node, ...]:
@@ -14,11 +15,14 @@ def with_last_reported(nodes: Iterable[Node], noted: Mapping[str, Node]) -> tupl
 
 
 def hardware_text(node: Node) -> str:
-    """Return the GPUs of a node as JSON: bytes of each, holders of slices, NVLink, product and compute capability."""
+    """Return the GPUs of a node as JSON: bytes of each, indexes if there are slices, holders, NVLink, product and
+    compute capability.
+    """
     gpus = [gpu for gpu in node.gpus if not gpu.is_cpu]
     return json.dumps(
         {
             "memory": [gpu.memory for gpu in gpus],
+            **({"indexes": [gpu.index for gpu in gpus]} if any(is_slice(gpu.index) for gpu in gpus) else {}),
             "withheld": {str(gpu.index): gpu.withheld_by for gpu in gpus if gpu.withheld_by},
             "nvlink": [sorted(joined) for joined in node.nvlink],
             "product": node.product,
@@ -35,11 +39,13 @@ def parse_hardware(name: str, text: str) -> Node | None:
     try:
         read: dict[str, Any] = json.loads(text)
         withheld = {int(index): str(holder) for index, holder in read["withheld"].items()}
+        product = str(read["product"])
         gpus = tuple(
-            Gpu(index, int(memory), withheld_by=withheld.get(index, "")) for index, memory in enumerate(read["memory"])
+            Gpu(index, int(memory), withheld_by=withheld.get(index, ""), compute=compute_of(index, product))
+            for index, memory in zip(read.get("indexes") or range(len(read["memory"])), read["memory"], strict=True)
         )
         nvlink = tuple(frozenset(map(int, joined)) for joined in read["nvlink"])
-        return Node(name, gpus, str(read["product"]), str(read["computeCapability"]), nvlink)
+        return Node(name, gpus, product, str(read["computeCapability"]), nvlink)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 

@@ -7,8 +7,9 @@ keeps its GPUs, and one with device errors or without an answer gives way.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from argosy.planning.facts import CurrentServer, Device, Node, ServerReport
+from argosy.planning.facts import CurrentServer, Device, Gpu, Node, ServerReport
 from argosy.planning.nodes.reservations import devices
+from argosy.planning.nodes.slices import kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,14 @@ def answering(servers: Iterable[CurrentServer], reports: Iterable[ServerReport])
 
 
 def short(nodes: Iterable[Node], served: Collection[Device]) -> set[str]:
-    """Return the names of the nodes that report fewer GPUs than servers count there."""
-    most: dict[str, int] = {}
+    """Return the names of the nodes that report fewer GPUs, or slices of a kind, than servers count there."""
+    most: dict[tuple[str, int], int] = {}
     for name, index in served:
-        most[name] = max(index, most.get(name, -1))
-    return {node.name for node in nodes if 0 < _count(node) <= most.get(node.name, -1)}
+        kind = kind_of(index)
+        most[name, kind] = max(index - kind, most.get((name, kind), -1))
+    kinds = {kind for _, kind in most}
+    every = ((node, kind) for node in nodes for kind in kinds)
+    return {node.name for node, kind in every if 0 < _count(node, kind) <= most.get((node.name, kind), -1)}
 
 
 def without_lost(nodes: Iterable[Node], use: GpuUse) -> tuple[Node, ...]:
@@ -56,19 +60,43 @@ def without_lost(nodes: Iterable[Node], use: GpuUse) -> tuple[Node, ...]:
     return tuple(_without_lost(node, use) if node.name in lacking else node for node in every)
 
 
-def _count(node: Node) -> int:
-    """Return the number of GPUs that a node reports; 0 if MIG divides some, which are reported by other names."""
-    gpus = [gpu for gpu in node.gpus if not gpu.is_cpu]
+def _of_kind(node: Node, kind: int) -> list[Gpu]:
+    return [gpu for gpu in node.gpus if not gpu.is_cpu and kind_of(gpu.index) == kind]
+
+
+def _count(node: Node, kind: int) -> int:
+    """Return the number of GPUs, or of slices of a kind, that a node reports; 0 if MIG divides some of these GPUs into
+    slices that cannot be used.
+    """
+    gpus = _of_kind(node, kind)
     return 0 if any(gpu.withheld_by for gpu in gpus) else len(gpus)
 
 
 def _without_lost(node: Node, use: GpuUse) -> Node:
-    count = _count(node)
-    indexes = range(1 + max(index for name, index in use.assigned if name == node.name))
+    kinds = sorted({kind_of(index) for name, index in use.assigned if name == node.name})
+    for kind in kinds:
+        if _count(node, kind) > 0:
+            node = _without_lost_of_kind(node, use, kind)
+    return node
+
+
+def _without_lost_of_kind(node: Node, use: GpuUse, kind: int) -> Node:
+    gpus = _of_kind(node, kind)
+    mine = {index for name, index in use.assigned if name == node.name and kind_of(index) == kind}
+    indexes = range(kind, 1 + max(mine | {gpu.index for gpu in gpus}))
     ranks = {index: use.rank((node.name, index)) for index in indexes}
     serving = sum(rank == 0 for rank in ranks.values())
-    left = sorted(sorted(indexes, key=lambda index: (ranks[index], index))[: max(count, serving)])
-    all_joined = node.nvlink == (frozenset(range(count)),)
-    nvlink = (frozenset(left),) if all_joined else tuple(joined & set(left) for joined in node.nvlink)
-    gpu = next(gpu for gpu in node.gpus if not gpu.is_cpu)
-    return replace(node, gpus=tuple(replace(gpu, index=index, uuid="") for index in left), nvlink=nvlink)
+    left = sorted(sorted(indexes, key=lambda index: (ranks[index], index))[: max(len(gpus), serving)])
+    others = tuple(gpu for gpu in node.gpus if gpu not in gpus)
+    retained = tuple(sorted((*(replace(gpus[0], index=index, uuid="") for index in left), *others), key=_index))
+    return replace(node, gpus=retained, nvlink=_joined(node, set(left)) if not kind else node.nvlink)
+
+
+def _joined(node: Node, left: set[int]) -> tuple[frozenset[int], ...]:
+    """Return the groups of GPUs that NVLink joins, of those that are left; all of them where it joined all."""
+    every = frozenset(gpu.index for gpu in _of_kind(node, 0))
+    return (frozenset(left),) if node.nvlink == (every,) else tuple(joined & left for joined in node.nvlink)
+
+
+def _index(gpu: Gpu) -> int:
+    return gpu.index

@@ -1,18 +1,19 @@
 """A Kubernetes Node becomes facts: GPUs by the labels of NVIDIA's GPU feature discovery."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from argosy.planning.facts import Gpu, Node
+from argosy.planning.nodes.slices import GPU_RESOURCE, MIG_HOLDER, MIG_RESOURCES, compute_of, first_index
 from argosy_common.quantity import parse_bytes
 
 NVLINK = "argosy.dev/nvlink"
 """An annotation: `all`, `none`, or the groups of joined GPUs by index, as `0,1;2,3`."""
-_GPU = "nvidia.com/gpu"
-_MIG = "nvidia.com/mig-"
-"""What the slices of a GPU are called that MIG divides, under the device plugin's mixed strategy."""
+_GPU = GPU_RESOURCE
+_SINGLE = "-MIG-"
+"""In a product's name before the profile of its slices, under the device plugin's single strategy."""
 _JOINED_PRODUCTS = ("SXM", "NVL", "HBM3", "H200", "B200", "B300")
 _MIB = 1 << 20
 
@@ -24,11 +25,12 @@ class BadNodeError(Exception):
 def node_of(body: Mapping[str, Any]) -> Node:
     """Return a Node's devices and state. A node without GPUs is one CPU slot with its memory. Raises BadNodeError."""
     node, status = state_of(body), _map(body, "status")
-    offer = _offer(node.labels, status)
+    slices, unlabelled = _mixed_slices(node.labels, status)
+    offer = _offer(node.labels, status, has_slices=bool(slices), unlabelled=unlabelled)
     product = node.labels.get(f"{_GPU}.product", "")
     return replace(
         node,
-        gpus=_gpus(node.labels, offer) if offer.count else _cpu_slot(status),
+        gpus=(*(_gpus(node.labels, offer) if offer.count else ()), *slices) or _cpu_slot(status),
         product=product,
         compute_capability=_capability(node.labels),
         nvlink=_nvlink(_map(_map(body, "metadata"), "annotations").get(NVLINK), product, offer.count),
@@ -82,22 +84,24 @@ class _Offer:
     slices: str = ""
 
 
-def _offer(labels: Mapping[str, str], status: Mapping[str, Any]) -> _Offer:
+def _offer(labels: Mapping[str, str], status: Mapping[str, Any], *, has_slices: bool, unlabelled: str) -> _Offer:
     """Return what the device plugin offers, or the physical GPUs where it offers shares of them.
 
     A plugin that restarts offers none for a while; what runs keeps its GPUs, which the capacity and the label still
-    count. Of GPUs that MIG divides it goes on offering slices, under names of their own.
+    count. Of GPUs that MIG divides it goes on offering slices, under names of their own; `unlabelled` are those of
+    which no label tells the memory.
     """
     label = f"metadata.labels[{_GPU}.count]"
     physical = _integer(labels.get(f"{_GPU}.count", "0"), label)
     capacity, allocatable = (_map(status, kind).get(_GPU) for kind in ("capacity", "allocatable"))
-    slices = _slices(status)
-    if allocatable is None and capacity is None and not slices:
+    if allocatable is None and capacity is None and not has_slices and not unlabelled:
         return _Offer(physical)
     there = _integer("0" if capacity is None else capacity, f"status.capacity[{_GPU}]")
     offered = there if allocatable is None else _integer(allocatable, f"status.allocatable[{_GPU}]")
-    if slices:
-        return _Offer(max(physical, offered), sliced=max(0, physical - offered), slices=slices)
+    if unlabelled:
+        return _Offer(max(physical, offered), sliced=max(0, physical - offered), slices=unlabelled)
+    if has_slices:
+        return _Offer(offered)
     shared = labels.get(f"{_GPU}.sharing-strategy", "none") != "none" and physical > 0
     if offered == 0:
         count = physical if shared else max(there, physical)
@@ -105,11 +109,29 @@ def _offer(labels: Mapping[str, str], status: Mapping[str, Any]) -> _Offer:
     return _Offer(physical if shared else offered)
 
 
-def _slices(status: Mapping[str, Any]) -> str:
-    """Return the names of the slices of GPUs that a node has; empty if it has none."""
-    capacity = _map(status, "capacity")
-    names = sorted(name for name in capacity if str(name).startswith(_MIG))
-    return ", ".join(name for name in names if _integer(capacity[name], f"status.capacity[{name}]"))
+def _mixed_slices(labels: Mapping[str, str], status: Mapping[str, Any]) -> tuple[tuple[Gpu, ...], str]:
+    """Return the slices that a node offers under names of their own, and the names of those that cannot be used: of
+    another profile, or without a label for their memory.
+    """
+    capacity, allocatable = _map(status, "capacity"), _map(status, "allocatable")
+    slices, unlabelled = list[Gpu](), list[str]()
+    for name in sorted(str(name) for name in capacity if str(name).startswith(MIG_RESOURCES)):
+        count = _integer(allocatable.get(name, capacity[name]), f"status.allocatable[{name}]")
+        first, memory = first_index(name.removeprefix(MIG_RESOURCES), single=False), f"{name}.memory"
+        if first is None or memory not in labels:
+            unlabelled += [name] if count else []
+        else:
+            slices += _devices(labels, memory, range(first, first + count))
+    return tuple(slices), ", ".join(unlabelled)
+
+
+def _devices(labels: Mapping[str, str], label: str, indexes: Iterable[int]) -> list[Gpu]:
+    """Return devices, of which a label tells the memory in MiB."""
+    memory = _integer(labels[label], f"metadata.labels[{label}]")
+    if memory == 0:
+        raise BadNodeError(f"metadata.labels[{label}]: must be more than 0 MiB")
+    product = labels.get(f"{_GPU}.product", "")
+    return [Gpu(index, memory * _MIB, compute=compute_of(index, product)) for index in indexes]
 
 
 def _gpus(labels: Mapping[str, str], offer: _Offer) -> tuple[Gpu, ...]:
@@ -119,12 +141,26 @@ def _gpus(labels: Mapping[str, str], offer: _Offer) -> tuple[Gpu, ...]:
             f"metadata.labels[{label}]: is required for a node with {offer.count} GPUs (MiB of each); install "
             "NVIDIA's GPU feature discovery, or add the label"
         )
-    memory = _integer(labels[label], f"metadata.labels[{label}]")
-    if memory == 0:
-        raise BadNodeError(f"metadata.labels[{label}]: must be more than 0 MiB")
+    first = _first_index(labels.get(f"{_GPU}.product", ""))
     unsliced = offer.count - offer.sliced
-    holders = ["" if index < unsliced else f"MIG ({offer.slices})" for index in range(offer.count)]
-    return tuple(Gpu(index, memory * _MIB, withheld_by=holder) for index, holder in enumerate(holders))
+    return tuple(
+        replace(gpu, withheld_by="" if at < unsliced else f"{MIG_HOLDER} ({offer.slices})")
+        for at, gpu in enumerate(_devices(labels, label, range(first, first + offer.count)))
+    )
+
+
+def _first_index(product: str) -> int:
+    """Return the first index of a node's GPUs, which are slices where the product's name has their profile."""
+    _, single, profile = product.partition(_SINGLE)
+    if not single:
+        return 0
+    first = first_index(profile, single=True)
+    if first is None:
+        raise BadNodeError(
+            f"metadata.labels[{_GPU}.product]: {product!r} has slices that are not supported, or not the same on all "
+            "GPUs; give all GPUs of the node one profile, or choose the device plugin's mixed strategy"
+        )
+    return first
 
 
 def _cpu_slot(status: Mapping[str, Any]) -> tuple[Gpu, ...]:
@@ -145,7 +181,7 @@ def _capability(labels: Mapping[str, str]) -> str:
 def _nvlink(annotation: Any, product: str, count: int) -> tuple[frozenset[int], ...]:
     every = (frozenset(range(count)),) if count > 1 else ()
     if annotation is None:
-        joined = "-MIG-" not in product and any(mark in product.upper() for mark in _JOINED_PRODUCTS)
+        joined = _SINGLE not in product and any(mark in product.upper() for mark in _JOINED_PRODUCTS)
         return every if joined else ()
     if annotation in ("all", "none"):
         return every if annotation == "all" else ()

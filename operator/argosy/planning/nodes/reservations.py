@@ -3,16 +3,20 @@
 Kubernetes counts GPUs without identifying them, so this module decides which of them are held.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import CurrentServer, Device, Gpu, Node, PoolFacts, ServerReport
+from argosy.planning.nodes.slices import GPU_RESOURCE, resource_of
 from argosy.planning.plan import PoolPlan, ServerPlan
 
 PodGpus = Mapping[str, Mapping[str, int]]
-"""GPUs that Pods hold which are not ours: by node, and there by the Pod's `namespace/name`."""
+"""GPUs that Pods hold which are not ours: by node, and there by the Pod's `namespace/name`.
+
+Slices are listed by node and resource, as `node/nvidia.com/mig-1g.10gb`.
+"""
 
 
 def reserved(
@@ -32,7 +36,7 @@ def reserved(
     mine = tuple(own)
     needed, spare = _holders(others)
     claimed = _Claims(needed, _needed(mine), spare, devices(mine), conceded)
-    return tuple(_reserved(node, claimed, (pods or {}).get(node.name, {})) for node in nodes)
+    return tuple(_reserved(node, claimed, pods or {}) for node in nodes)
 
 
 def devices(servers: Iterable[CurrentServer | ServerPlan]) -> set[Device]:
@@ -123,15 +127,29 @@ def _needed(servers: Iterable[CurrentServer]) -> set[Device]:
     return {(server.node, gpu) for server in servers for gpu in server.needed}
 
 
-def _reserved(node: Node, claims: _Claims, pods: Mapping[str, int]) -> Node:
+def pods_key(node: str, resource: str) -> str:
+    """Return the key of `PodGpus` for what Pods hold of a resource on a node."""
+    return node if resource == GPU_RESOURCE else f"{node}/{resource}"
+
+
+def _reserved(node: Node, claims: _Claims, pods: PodGpus) -> Node:
     open_to_us = [gpu.index for gpu in node.gpus if not gpu.is_cpu and not gpu.withheld_by]
     holders = {index: holder for index in open_to_us if (holder := claims.holder((node.name, index)))}
     rest = sorted((index for index in open_to_us if index not in holders), reverse=True)
-    unowned = [index for index in rest if (node.name, index) not in claims.own]
-    conceded = [index for index in rest if index not in unowned and (node.name, index) in claims.conceded]
-    for index, pod in zip((*unowned, *conceded), _one_per_gpu(pods), strict=False):
-        holders[index] = f"Pod {pod}", False
+    for resource in {resource_of(index) for index in rest}:
+        held = pods.get(pods_key(node.name, resource), {})
+        holders |= _held_by_pods(node.name, [index for index in rest if resource_of(index) == resource], claims, held)
     return replace(node, gpus=tuple(_with_holder(gpu, holders) for gpu in node.gpus)) if holders else node
+
+
+def _held_by_pods(
+    node: str, rest: Sequence[int], claims: _Claims, pods: Mapping[str, int]
+) -> dict[int, tuple[str, bool]]:
+    """Return the GPUs that count as those of Pods, with these as their holders."""
+    unowned = [index for index in rest if (node, index) not in claims.own]
+    conceded = [index for index in rest if index not in unowned and (node, index) in claims.conceded]
+    named = zip((*unowned, *conceded), _one_per_gpu(pods), strict=False)
+    return {index: (f"Pod {pod}", False) for index, pod in named}
 
 
 def _one_per_gpu(pods: Mapping[str, int]) -> Iterator[str]:

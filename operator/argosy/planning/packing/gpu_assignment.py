@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations, groupby
 
 from argosy.planning.facts import Demand, Footprint, Node
+from argosy.planning.nodes.slices import is_slice
 from argosy.planning.packing.capacity import FreeCapacity, link_group
 from argosy.planning.packing.layout import Assignment
 
@@ -102,7 +103,7 @@ def _assign(
     need, preferred = needs[0]
     for gpus in _options(site, need, free, running, preferred):
         grown = running | set(gpus)
-        if len(grown) - len(site.server_gpus) > site.growth:
+        if len(grown) - len(site.server_gpus) > site.growth or (len(grown) > 1 and any(map(is_slice, grown))):
             continue
         if not budget.spend():
             return

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from argosy.planning.facts import Demand, Footprint, Group, Node, PoolFacts, without_candidate, without_surge
+from argosy.planning.nodes.slices import compute_of, is_slice
 from argosy.planning.packing.capacity import (
     FreeCapacity,
     cpu_memory_of,
@@ -144,8 +145,11 @@ class Topology:
         return self.facts.taken | self.running.keys()
 
     def empty_gpu(self, node: str, index: int) -> FreeCapacity:
-        """Return what is left on a GPU that nothing sits on."""
-        return FreeCapacity.of(self.usable[node][index], self.total[node][index])
+        """Return what is left on a GPU that nothing sits on. A slice never counts as empty: it is no whole GPU."""
+        usable, total = self.usable[node][index], self.total[node][index]
+        if not is_slice(index):
+            return FreeCapacity.of(usable, total)
+        return FreeCapacity.of(usable, total, compute_of(index, self.nodes[node].product), empty=False)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from argosy.api.values.identity import PoolKey
 from argosy.planning.amounts import listed, quantity
 from argosy.planning.facts import PoolFacts
+from argosy.planning.nodes.slices import GPU_RESOURCE
 from argosy.planning.packing.priorities import RankedPlan
 from argosy.planning.plan import FleetPlan, PoolPlan
 from argosy.planning.provisioning.placeholders import Placeholder, Provisioning, provision
@@ -58,7 +59,8 @@ def _with_waits(plan: PoolPlan, waits: Mapping[tuple[PoolKey, str], str]) -> Poo
 
 
 def _wait(placeholder: Placeholder) -> str:
-    gpus = quantity(placeholder.gpus, "GPU")
+    sliced = placeholder.resource != GPU_RESOURCE
+    gpus = quantity(placeholder.gpus, placeholder.resource if sliced else "GPU")
     of = f" of {listed(placeholder.products, separator=' or ')}" if placeholder.products else ""
     return f"It waits for a node: placeholder {placeholder.name} asks for {gpus}{of}."
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from argosy.planning.facts import Footprint, Gpu, Group, Node
+from argosy.planning.nodes.slices import MIG_HOLDER, kind_of, resource_of
 from argosy.planning.packing.capacity import gpus_of
 
 Labels = tuple[tuple[str, str], ...]
@@ -13,16 +14,18 @@ _ENOUGH = 1 << 60
 
 
 def node_types(nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """Return an empty node of each GPU product among the nodes, the smallest GPUs first.
+    """Return an empty node of each GPU product among the nodes, and of each kind of slices, the smallest GPUs first.
 
     Of several nodes with one product the one with the most GPUs stands for all: a placeholder asks for a number of
     GPUs, and a node autoscaler chooses a node that has them.
     """
-    largest: dict[str, Node] = {}
+    largest: dict[tuple[str, int], Node] = {}
     for node in sorted(nodes, key=lambda node: node.name):
-        before = largest.get(node.product)
-        if gpus_of(node) and (before is None or _size(node) > _size(before)):
-            largest[node.product] = node
+        for kind in {kind_of(gpu.index) for gpu in _usable(node)}:
+            part = replace(node, gpus=tuple(gpu for gpu in _usable(node) if kind_of(gpu.index) == kind))
+            before = largest.get((node.product, kind))
+            if before is None or _size(part) > _size(before):
+                largest[node.product, kind] = part
     return tuple(sorted(map(_empty, largest.values()), key=lambda node: (_memory(node), _size(node), node.product)))
 
 
@@ -53,6 +56,16 @@ def further(node_type: Node, count: int) -> tuple[Node, ...]:
     return tuple(replace(node_type, name=f"{n:04}") for n in range(count))
 
 
+def resource(node_type: Node) -> str:
+    """Return the resource by which Pods ask for the GPUs of a type."""
+    return resource_of(node_type.gpus[0].index)
+
+
+def _usable(node: Node) -> tuple[Gpu, ...]:
+    """Return the GPUs of a node that a server could have if nothing held them."""
+    return tuple(gpu for gpu in gpus_of(node) if not gpu.withheld_by.startswith(MIG_HOLDER))
+
+
 def _size(node: Node) -> tuple[int, int]:
     """Return the GPUs of a node, and the most that NVLink joins."""
     return len(gpus_of(node)), max(map(len, node.nvlink), default=1)
@@ -63,7 +76,7 @@ def _memory(node: Node) -> int:
 
 
 def _empty(node: Node) -> Node:
-    gpus = tuple(Gpu(gpu.index, gpu.memory) for gpu in gpus_of(node))
+    gpus = tuple(Gpu(gpu.index, gpu.memory, compute=gpu.compute) for gpu in node.gpus)
     return replace(
         node, name="", gpus=gpus, taints=(), ready=True, schedulable=True, unready_since=None, stale=False, lost=False
     )

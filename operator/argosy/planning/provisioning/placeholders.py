@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from argosy.api import Reason
 from argosy.planning.builds.scheduling import is_of_build
 from argosy.planning.facts import Gpu, Group, Node, PoolFacts
+from argosy.planning.nodes.slices import GPU_RESOURCE, resource_of
 from argosy.planning.packing.capacity import gpus_of, is_cpu_only
 from argosy.planning.packing.solve import pack
 from argosy.planning.plan import PoolPlan, ServerPlan
-from argosy.planning.provisioning.node_types import Labels, further, node_types, types_for
+from argosy.planning.provisioning.node_types import Labels, further, node_types, resource, types_for
 
 CONSIDERED = 256
 """The most replicas that placeholders are worked out for in a round, those of the highest priority first."""
@@ -38,8 +39,8 @@ class Placeholder:
     """`count` Pods that are alike: each asks for `gpus` GPUs of one of the `products`, the smallest first; any product
     where none is named. `labels`: what the models require of their nodes in addition to the pool.
 
-    `groups`: what waits for these nodes. `hosts`: nodes that are there, by the label kubernetes.io/hostname. They are
-    planned already, so no placeholder may be bound there.
+    `resource`: what these GPUs are, or slices of them, to a Pod. `groups`: what waits for these nodes. `hosts`: nodes
+    that are there, by the label kubernetes.io/hostname. They are planned already, so no placeholder may be bound there.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Placeholder:
     groups: tuple[str, ...]
     hosts: tuple[str, ...] = ()
     labels: Labels = ()
+    resource: str = GPU_RESOURCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +61,24 @@ class Provisioning:
     beyond: frozenset[str] = frozenset()
 
 
+_Kind = tuple[int, str, tuple[str, ...], Labels]
+
+
 @dataclass(frozen=True, slots=True)
 class _FurtherServer:
     """A server that a further node would have: its number of GPUs, and what would be on it."""
 
     gpus: int
+    resource: str
     products: tuple[str, ...]
     labels: Labels
     groups: tuple[str, ...]
     priority: int
 
     @property
-    def kind(self) -> tuple[int, tuple[str, ...], Labels]:
+    def kind(self) -> _Kind:
         """What it asks for."""
-        return self.gpus, self.products, self.labels
+        return self.gpus, self.resource, self.products, self.labels
 
 
 def provision(facts: PoolFacts, plan: PoolPlan, lacking: Iterable[str], most: int) -> Provisioning:
@@ -135,7 +141,11 @@ def _after_builds(fresh: PoolFacts, groups: tuple[Group, ...]) -> tuple[Group, .
 
 
 def _freed_by_builds(node: Node) -> Node:
-    freed = (Gpu(gpu.index, gpu.memory) for gpu in node.gpus if is_of_build(gpu.withheld_by) and not gpu.cordoned)
+    freed = (
+        Gpu(gpu.index, gpu.memory, compute=gpu.compute)
+        for gpu in node.gpus
+        if is_of_build(gpu.withheld_by) and not gpu.cordoned
+    )
     return replace(node, gpus=tuple(freed))
 
 
@@ -167,7 +177,8 @@ def _further_servers(
             products = _products(fresh, server, hosted, types[at:])
             priority = max(group.priority for group in hosted)
             names = tuple(group.name for group in hosted)
-            desired.append(_FurtherServer(len(server.gpus), products, labels, names, priority))
+            of = resource(node_type)
+            desired.append(_FurtherServer(len(server.gpus), of, products, labels, names, priority))
         too_small = Counter(one.group for one in plan.unplaced if one.reason not in _WOULD_FIT)
         unmet |= {one.group for one in plan.unplaced if one.reason in _WOULD_FIT}
         groups = [replace(by_name[name], replicas=replicas) for name, replicas in sorted(too_small.items())]
@@ -181,14 +192,15 @@ def _products(fresh: PoolFacts, server: ServerPlan, hosted: Sequence[Group], typ
     """
     groups = tuple(replace(group, replicas=1) for group in hosted)
     one = replace(fresh, groups=groups, max_gpus_per_server=len(server.gpus), max_servers=1)
-    fitting = [types[0], *(node for node in types[1:] if not pack(replace(one, nodes=further(node, 1))).unplaced)]
+    larger = [node for node in types[1:] if resource(node) == resource(types[0])]
+    fitting = [types[0], *(node for node in larger if not pack(replace(one, nodes=further(node, 1))).unplaced)]
     products = [node.product for node in fitting]
     return tuple(products) if all(products) else ()
 
 
 def _joined(facts: PoolFacts, desired: Iterable[_FurtherServer]) -> tuple[Placeholder, ...]:
     """Return the placeholders, those that are alike as one."""
-    alike: dict[tuple[int, tuple[str, ...], Labels], list[_FurtherServer]] = {}
+    alike: dict[_Kind, list[_FurtherServer]] = {}
     for server in desired:
         alike.setdefault(server.kind, []).append(server)
     return tuple(
@@ -198,17 +210,20 @@ def _joined(facts: PoolFacts, desired: Iterable[_FurtherServer]) -> tuple[Placeh
             products=products,
             count=len(servers),
             groups=tuple(sorted({name for server in servers for name in server.groups})),
-            hosts=_hosts(facts.nodes, gpus, products),
+            hosts=_hosts(facts.nodes, kind),
             labels=labels,
+            resource=of,
         )
         for kind, servers in sorted(alike.items())
-        for gpus, products, labels in (kind,)
+        for gpus, of, products, labels in (kind,)
     )
 
 
-def _hosts(nodes: Iterable[Node], gpus: int, products: Sequence[str]) -> tuple[str, ...]:
+def _hosts(nodes: Iterable[Node], kind: _Kind) -> tuple[str, ...]:
     """Return the nodes that have as many GPUs of such a product."""
-    able = (node for node in nodes if len(gpus_of(node)) >= gpus and (not products or node.product in products))
+    gpus, of, products, _ = kind
+    alike = (node for node in nodes if not products or node.product in products)
+    able = (node for node in alike if sum(resource_of(gpu.index) == of for gpu in gpus_of(node)) >= gpus)
     return tuple(sorted({node.labels.get(HOSTNAME, node.name) for node in able}))
 
 

@@ -11,7 +11,7 @@ from argosy.api.pool.podtemplate import SERVER
 from argosy.api.servingpool import ServingPool
 from argosy.planning.provisioning.placeholders import HOSTNAME, Placeholder
 from argosy.render.workloads.metadata import owned, placeholder_labels, placeholder_pod_labels, pods_of_placeholder
-from argosy.render.workloads.pods.containers import GPU_RESOURCE, container_security
+from argosy.render.workloads.pods.containers import container_security
 from argosy.render.workloads.pods.deployment import pod_security
 from argosy.render.workloads.pods.inputs import Cluster, Images, KubernetesObject
 from argosy.render.workloads.pods.overlay import overlay
@@ -61,7 +61,7 @@ def _template(pool: ServingPool, desired: Placeholder, images: Images, cluster: 
     template = under_pool_template(pool, {"metadata": metadata, "spec": spec}, _TAKEN, _OWN)
     template["spec"]["affinity"] = {"nodeAffinity": _affinity(desired)}
     (container,) = template["spec"]["containers"]
-    gpus = {"limits": {GPU_RESOURCE: str(desired.gpus)}}
+    gpus = {"limits": {desired.resource: str(desired.gpus)}}
     container["resources"] = overlay(container.get("resources", {}), gpus)
     return template
 

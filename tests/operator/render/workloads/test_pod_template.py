@@ -393,3 +393,17 @@ def test_api_keys_come_from_a_secret_that_the_server_alone_has(tmp_path: Path) -
     assert options.openai is not None
     assert options.openai.guard is not None
     assert "openai-api-keys" not in {mount["name"] for mount in agent(result)["volumeMounts"]}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "limits"),
+    [
+        ((0, 1), {"nvidia.com/gpu": "2"}),
+        ((30_400_001,), {"nvidia.com/mig-3g.40gb": "1"}),
+        ((10_105_000,), {"nvidia.com/gpu": "1"}),
+    ],
+)
+def test_a_server_asks_for_its_gpus_or_its_slice_by_their_resource(
+    gpus: tuple[int, ...], limits: dict[str, str]
+) -> None:
+    assert server(template({}, ServerPlan("p-0", "node", gpus, ())))["resources"]["limits"] == limits

@@ -11,8 +11,9 @@ from argosy.cluster.cache.indexer import PoolLabel
 from argosy.cluster.cache.pods.pod_errors import pod_error, unscheduled_since
 from argosy.cluster.cache.pods.routing import is_settled, routes_of
 from argosy.cluster.client.kinds import Key, key_of
+from argosy.planning.nodes.reservations import pods_key
+from argosy.planning.nodes.slices import GPU_RESOURCE, MIG_RESOURCES
 from argosy.render.workloads import POOL_LABEL, SERVER_LABEL
-from argosy.render.workloads.pods.containers import GPU_RESOURCE
 
 _ENDED = ("Succeeded", "Failed")
 
@@ -126,21 +127,22 @@ class ForeignGpus:
 
     def __init__(self, changed: Callable[[], None], is_ours: Callable[[Mapping[str, Any]], bool]) -> None:
         self._changed, self._is_ours = changed, is_ours
-        self._usage: dict[Key, tuple[str, int]] = {}
+        self._usage: dict[Key, tuple[str, Mapping[str, int]]] = {}
 
     def by_node(self) -> dict[str, dict[str, int]]:
-        """Return the used GPUs by node and Pod (`namespace/name`), without nodes that have none."""
+        """Return the used GPUs and slices as `PodGpus`, without nodes that have none."""
         by_node: dict[str, dict[str, int]] = {}
-        for (namespace, name), (node, count) in self._usage.items():
-            by_node.setdefault(node, {})[f"{namespace}/{name}"] = count
+        for (namespace, name), (node, counts) in self._usage.items():
+            for resource, count in counts.items():
+                by_node.setdefault(pods_key(node, resource), {})[f"{namespace}/{name}"] = count
         return by_node
 
     def update(self, body: Mapping[str, Any]) -> None:
         """Record the GPUs of a Pod that a list or watch reports."""
         node = (body.get("spec") or {}).get("nodeName", "")
         ended = (body.get("status") or {}).get("phase") in _ENDED
-        count = 0 if ended or not node or self._is_ours(body["metadata"]) else gpus_of(body["spec"])
-        self._set(key_of(body), (sys.intern(node), count) if count else None)
+        counts = {} if ended or not node or self._is_ours(body["metadata"]) else gpus_of(body["spec"])
+        self._set(key_of(body), (sys.intern(node), counts) if counts else None)
 
     def delete(self, body: Mapping[str, Any]) -> None:
         """Remove a Pod that a watch reports as deleted."""
@@ -151,7 +153,7 @@ class ForeignGpus:
         for key in [user for user in self._usage if user not in keys and namespace in ("", user[0])]:
             self._set(key, None)
 
-    def _set(self, key: Key, usage: tuple[str, int] | None) -> None:
+    def _set(self, key: Key, usage: tuple[str, Mapping[str, int]] | None) -> None:
         if self._usage.get(key) == usage:
             return
         if usage is None:
@@ -183,15 +185,26 @@ def pod_view(body: Mapping[str, Any]) -> PodView:
     )
 
 
-def gpus_of(spec: Mapping[str, Any]) -> int:
-    """Return the GPUs that a Pod with this spec uses: its containers' sum, or an init container's if that is more."""
-    together = sum(_gpus(container) for container in spec.get("containers") or ())
-    before = (_gpus(container) for container in spec.get("initContainers") or ())
-    return max(together, *before, 0)
+def gpus_of(spec: Mapping[str, Any]) -> dict[str, int]:
+    """Return the GPUs and slices that a Pod with this spec uses, by resource: its containers' sum, or an init
+    container's if that is more.
+    """
+    together: dict[str, int] = {}
+    for container in spec.get("containers") or ():
+        for resource, count in _gpus(container).items():
+            together[resource] = together.get(resource, 0) + count
+    for container in spec.get("initContainers") or ():
+        for resource, count in _gpus(container).items():
+            together[resource] = max(count, together.get(resource, 0))
+    return together
 
 
-def _gpus(container: Mapping[str, Any]) -> int:
+def _gpus(container: Mapping[str, Any]) -> dict[str, int]:
     resources = container.get("resources") or {}
-    amount = (resources.get("limits") or {}).get(GPU_RESOURCE) or (resources.get("requests") or {}).get(GPU_RESOURCE)
-    text = str(amount or "")
-    return int(text) if text.isdecimal() else 0
+    amounts = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    counts = ((resource, str(amount)) for resource, amount in amounts.items() if _is_gpu(resource))
+    return {resource: int(text) for resource, text in counts if text.isdecimal() and int(text)}
+
+
+def _is_gpu(resource: str) -> bool:
+    return resource == GPU_RESOURCE or resource.startswith(MIG_RESOURCES)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from argosy.planning.nodes.slices import is_slice
 from argosy.planning.packing.capacity import FreeCapacity
 from argosy.planning.packing.layout import Layout, Server
 
@@ -39,6 +40,7 @@ class Devices:
     first: tuple[int, ...]
     node: tuple[int, ...]
     index: tuple[int, ...]
+    sliced: tuple[bool, ...]
     memory: tuple[int, ...]
     largest: int
     largest_of: tuple[int, ...]
@@ -79,6 +81,7 @@ def devices_of(layout: Layout) -> Devices:
         first=(0, *accumulate(counts)),
         node=tuple(at for at, _, _ in slots),
         index=tuple(gpu for _, _, gpu in slots),
+        sliced=tuple(is_slice(gpu) for _, _, gpu in slots),
         memory=memory,
         largest=max(memory, default=0) or 1,
         largest_of=tuple(max(topology.usable[name].values(), default=1) for name in nodes),

@@ -71,7 +71,7 @@ def allows_one(state: State, item: Item, gpu: int) -> bool:
 
 def allows(state: State, item: Item, slots: Assignment) -> bool:
     """Return whether the server that an item would be on keeps to the rules: replicas apart, the size of its documents,
-    the number of its GPUs, no restart of one that runs, and the first GPUs for what needs them.
+    the number of its GPUs, one slice alone, no restart of one that runs, and the first GPUs for what needs them.
     """
     mine = {gpu for gpus in slots for gpu in gpus}
     server = component(state, mine)
@@ -82,6 +82,8 @@ def allows(state: State, item: Item, slots: Assignment) -> bool:
     most = state.devices.max_gpus
     if most is not None and len(server.gpus) > most and not any(one.gpus >= server.gpus for one in server.anchors):
         return False
+    if len(server.gpus) > 1 and any(state.devices.sliced[gpu] for gpu in server.gpus):
+        return False  # a process sees one slice at most
     return _keeps_anchor(server) and _gives_first_gpus(state, item, slots, server, here)
 
 

@@ -62,9 +62,9 @@ class State:
 
     def takes(self, gpu: int, need: Need) -> bool:
         """Return whether a GPU has what one more model needs of it."""
-        settled, surged, compute, _ = need
+        settled, surged, compute, gpus = need
         enough = self.free[gpu] >= settled and self.spare[gpu] >= surged and self.compute[gpu] >= compute
-        return enough and not self.sealed[gpu]
+        return enough and not self.sealed[gpu] and not (gpus and self.devices.sliced[gpu])
 
     def put(self, item: Item, slots: Assignment) -> None:
         """Place an item."""

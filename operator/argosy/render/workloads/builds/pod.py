@@ -9,11 +9,12 @@ from typing import Any
 from argosy.api.pool.podtemplate import AGENT, SERVER
 from argosy.api.servingpool import ServingPool
 from argosy.planning.builds.build import ScheduledBuild
+from argosy.planning.nodes.slices import GPU_RESOURCE
 from argosy.render.names import build_name, report_name, secret_volume_name, volume_name
 from argosy.render.workloads.builds.objects import build_account_name
 from argosy.render.workloads.metadata import build_pod_labels
 from argosy.render.workloads.pods import volumes
-from argosy.render.workloads.pods.containers import GPU_RESOURCE, HOME, NO_GPUS, POD_UID, container_security
+from argosy.render.workloads.pods.containers import HOME, NO_GPUS, POD_UID, container_security
 from argosy.render.workloads.pods.deployment import on_node, pod_security
 from argosy.render.workloads.pods.inputs import Cluster, Images
 from argosy.render.workloads.pods.overlay import overlay

@@ -7,6 +7,7 @@ from argosy.api.pool.serverflags import setting_flags
 from argosy.api.pool.tracing import tracing_flags
 from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.api.values.storage import file_path
+from argosy.planning.nodes.slices import resource_of
 from argosy.planning.plan import ServerPlan
 from argosy.render.names import object_name, state_name
 from argosy.render.workloads.pods import control, nvidia, volumes
@@ -17,7 +18,6 @@ from argosy.render.workloads.pods.volumes import agent_mounts, server_mounts
 from argosy.render.workloads.services import HTTP_PORT, PORTS
 from argosy_agent.contract import RenderedRepository
 
-GPU_RESOURCE = "nvidia.com/gpu"
 _AGENT_REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 """What it takes while nothing is fetched. No limit: a fetch may use what the node has left."""
 HOME = {"name": "HOME", "value": volumes.TEMPORARY}
@@ -58,7 +58,7 @@ def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dic
         "volumeMounts": [*server_mounts(pool), *shared_memory_mounts(pool, plan, images)],
         "securityContext": container_security(),
     }
-    gpus = {"resources": {"limits": {GPU_RESOURCE: str(len(plan.gpus))}}} if plan.gpus else {}
+    gpus = {"resources": {"limits": {resource_of(plan.gpus[0]): str(len(plan.gpus))}}} if plan.gpus else {}
     return {**container, **gpus}
 
 

@@ -1,0 +1,65 @@
+"""Slices of GPUs that MIG divides. The index of a slice says what it is, so that no slice is taken for another one.
+
+Whole GPUs of a node have the indexes from 0 on. Slices of a profile such as `2g.20gb` have a thousand indexes of their
+own, from `first_index` on. Where a layout changes, the indexes of slices that are gone are those of no device, and a
+server that had them is placed as if its GPUs were lost.
+"""
+
+import re
+
+GPU_RESOURCE = "nvidia.com/gpu"
+MIG_RESOURCES = "nvidia.com/mig-"
+"""How slices are called under the device plugin's mixed strategy, before their profile."""
+MIG_HOLDER = "MIG"
+"""How the holder of GPUs is called that MIG divides into slices which cannot be used."""
+_PER_KIND = 1000
+_FIRST = 10_000_000
+_PROFILE = re.compile(r"([1-9])g\.([1-9]\d{0,2})gb(|\.me|\.gfx)")
+_SUFFIXES = ("", ".me", ".gfx")
+_SINGLE = 5
+"""Added to the position of a suffix under the single strategy, by which slices are called as GPUs are."""
+_PARTS, _PARTS_OF_A30 = 7, 4
+"""Parts of a GPU's compute that its slices have."""
+
+
+def first_index(profile: str, *, single: bool) -> int | None:
+    """Return the first index of slices of a profile, as `2g.20gb`; None of a profile that is not supported.
+
+    `single`: the device plugin offers them as `nvidia.com/gpu`.
+    """
+    match = _PROFILE.fullmatch(profile)
+    if match is None:
+        return None
+    variant = _SUFFIXES.index(match[3]) + (_SINGLE if single else 0)
+    return ((int(match[1]) * 1000 + int(match[2])) * 10 + variant) * _PER_KIND
+
+
+def is_slice(index: int) -> bool:
+    """Return whether a device of this index is a part of a GPU."""
+    return index >= _FIRST
+
+
+def kind_of(index: int) -> int:
+    """Return the first index of the devices that are like this one: 0 of whole GPUs."""
+    return index - index % _PER_KIND if is_slice(index) else 0
+
+
+def resource_of(index: int) -> str:
+    """Return the resource by which a Pod asks for such a device."""
+    profile, variant = _decoded(index)
+    return GPU_RESOURCE if not profile or variant >= _SINGLE else MIG_RESOURCES + profile
+
+
+def compute_of(index: int, product: str) -> int:
+    """Return the thousandths of a GPU's compute that a device of a product has."""
+    parts = _PARTS_OF_A30 if "A30" in product else _PARTS
+    return 1000 * min(parts, index // (_FIRST)) // parts if is_slice(index) else 1000
+
+
+def _decoded(index: int) -> tuple[str, int]:
+    """Return the profile of a slice, empty for a whole GPU, and the number of its variant."""
+    if not is_slice(index):
+        return "", 0
+    sizes, variant = divmod(index // _PER_KIND, 10)
+    parts, gigabytes = divmod(sizes, 1000)
+    return f"{parts}g.{gigabytes}gb{_SUFFIXES[variant % _SINGLE]}", variant
