@@ -183,8 +183,8 @@ NEEDS = st.tuples(st.integers(1, 40), st.integers(0, 60))
 
 
 @given(st.lists(NEEDS, max_size=10), st.integers(0, 3), st.integers(0, 2), st.integers(0, 2))
-def test_no_slice_is_overcommitted(needs: list[tuple[int, int]], small: int, medium: int, whole: int) -> None:
-    node = mixed({"1g.10gb": small, "3g.40gb": medium}, gpus=whole)
+def test_no_slice_is_overcommitted(needs: list[tuple[int, int]], small: int, medium: int, gpus: int) -> None:
+    node = mixed({"1g.10gb": small, "3g.40gb": medium}, gpus=gpus)
     models = [
         model(f"m-{n}", footprint={"gpuMemory": f"{memory}Gi", "compute": f"{compute}%"})
         for n, (memory, compute) in enumerate(needs)
