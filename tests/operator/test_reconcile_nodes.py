@@ -7,6 +7,7 @@ import pytest
 from tests.operator.planning.declared import GIB, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import Cluster
 
+from argosy.api import ConditionType
 from argosy.planning.facts import Gpu, Node
 
 
@@ -163,3 +164,13 @@ def test_a_node_that_vanishes_loses_its_servers_at_once() -> None:
     cluster.lose("a")
     cluster.tick([pool(), model("m")])
     assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
+
+
+def test_a_node_that_cannot_be_read_is_named_with_its_fault_and_all_else_goes_on() -> None:
+    fault = "metadata.labels[nvidia.com/gpu.memory]: must be more than 0 MiB"
+    broken = Node("broken", (), labels={"zone": "a"}, schedulable=False, stale=True, fault=fault)
+    cluster = Cluster((gpu_node("a", labels={"zone": "a"}), broken, replace(broken, name="other", labels={})))
+    cluster.settle([pool(nodeSelector={"zone": "a"}), model("m")])
+    message = cluster.message("ServingPool default/p", ConditionType.PLACED)
+    assert message.endswith(f"; nodes that take nothing new: broken: {fault}")
+    assert cluster.routed()["m"] == {"p-0"}

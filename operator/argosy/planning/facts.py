@@ -51,7 +51,8 @@ class Node:
     `ready` since when it is not, if known; not `schedulable` (cordoned): what runs there stays, nothing new comes.
     `stale`: these are its last known facts, so that what runs there stays though it does not answer. `lost`: for so
     long, or for this pool, that what runs there moves to where there is room, and stays where there is none. `boot_id`
-    is another each time that it starts, empty where that is not known.
+    is another each time that it starts, empty where that is not known. `fault`: why its devices cannot be read, and the
+    way out.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Node:
     stale: bool = False
     lost: bool = False
     boot_id: str = ""
+    fault: str = ""
 
     def architecture(self, on_gpu: bool) -> str:
         """Return what an engine is compiled for: the compute capability of the GPUs, as `9.0`, or the CPU's name, as

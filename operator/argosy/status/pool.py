@@ -7,7 +7,7 @@ from argosy.api import Condition, ConditionType, Reason, ServingPool, ServingPoo
 from argosy.api.status import CordonedGpu, GpuCount, GpuHolder, ServerStatus, UnplacedStatus
 from argosy.api.values.times import parse_time
 from argosy.planning.amounts import listed, quantity
-from argosy.planning.facts import ServerReport
+from argosy.planning.facts import Node, ServerReport
 from argosy.planning.migration.disruption import Disruption
 from argosy.planning.nodes.cordons import UNCORDONED_AT
 from argosy.planning.plan import PoolPlan, ServerPlan
@@ -19,6 +19,8 @@ from argosy.status.stalled import stalled
 
 _SERVERS, _UNPLACED, _HOLDERS = 100, 50, 10
 """How many servers, replicas without a place and holders of GPUs a status lists: it has to fit into one object."""
+_FAULTS = 3
+"""Nodes whose devices cannot be read that the condition Placed names."""
 _UNPLACED_MESSAGE = 1000
 """Characters that it has for each of the replicas without a place."""
 
@@ -30,17 +32,21 @@ def pool_status(
     now: datetime,
     disruption: Disruption | None = None,
     cordons: Sequence[CordonedGpu] = (),
+    faulty: Sequence[Node] = (),
 ) -> ServingPoolStatus:
     """Return the status of a valid pool. The models of each GPU are not listed: servers' ConfigMaps record them.
 
-    `disruption`: the servers that the round was not allowed to stop; `cordons`: the cordoned GPUs.
+    `disruption`: the servers that the round was not allowed to stop; `cordons`: the cordoned GPUs;
+    `faulty`: nodes whose devices cannot be read.
     """
     plan, reports = progress.plan, progress.observed.reports
     servers = tuple(_server(server, reports.get(server.name)) for server in plan.servers)
     generation = pool.metadata.generation
     return ServingPoolStatus(
         observed_generation=generation,
-        conditions=conditions(before, _findings(pool, plan, servers, reports, disruption, cordons), generation, now),
+        conditions=conditions(
+            before, _findings(pool, plan, servers, reports, disruption, _notes(pool, cordons, faulty)), generation, now
+        ),
         replicas=len(servers),
         available_replicas=sum(server.ready for server in servers),
         url=next((server.url for server in servers if server.ready and server.url), ""),
@@ -89,7 +95,7 @@ def _findings(
     servers: Sequence[ServerStatus],
     reports: Mapping[str, ServerReport],
     disruption: Disruption | None,
-    cordons: Sequence[CordonedGpu],
+    notes: str,
 ) -> list[Finding]:
     unused = unused_pool_settings(pool)
     valid = Finding(
@@ -99,7 +105,7 @@ def _findings(
         f"without effect in this release: {unused}" if unused else "",
     )
     progress = _progress(pool, servers, reports) if disruption is None else _limited(disruption)
-    return [*progress, valid, _placed(pool, plan, cordons), pool_scaling(pool)]
+    return [*progress, valid, _placed(pool, plan, notes), pool_scaling(pool)]
 
 
 def _progress(pool: ServingPool, servers: Sequence[ServerStatus], reports: Mapping[str, ServerReport]) -> list[Finding]:
@@ -151,22 +157,29 @@ def _ready(pool: ServingPool, servers: Sequence[ServerStatus], reports: Mapping[
     return Finding(kind, True, Reason.SERVERS_READY, so_far)
 
 
-def _placed(pool: ServingPool, plan: PoolPlan, cordons: Sequence[CordonedGpu]) -> Finding:
+def _placed(pool: ServingPool, plan: PoolPlan, notes: str) -> Finding:
+    """Return Placed of a pool; `notes` are clauses on what it may not use."""
     kind = ConditionType.PLACED
     if pool.spec.suspend:
         return Finding(kind, False, Reason.SUSPENDED, "spec.suspend is true")
     others = f", others hold {plan.gpus_withheld}" if plan.gpus_withheld else ""
     used = (
         f"{plan.gpus_used} of {plan.gpus_total} GPUs are used{others}; "
-        f"one model per GPU would take {plan.gpus_one_per_model}{_cordoned(pool, cordons)}"
+        f"one model per GPU would take {plan.gpus_one_per_model}{notes}"
     )
     if not plan.unplaced:
         return Finding(kind, True, Reason.PLACED, used)
     first = plan.unplaced[0]
     reason = Reason.PARTIALLY_PLACED if plan.servers else Reason(first.reason)
     without = quantity(len(plan.unplaced), "replica")
-    why = f"{first.group}: {first.message}{_cordoned(pool, cordons)}"
+    why = f"{first.group}: {first.message}{notes}"
     return Finding(kind, False, reason, f"{without} without a place: {why}")
+
+
+def _notes(pool: ServingPool, cordons: Sequence[CordonedGpu], faulty: Sequence[Node]) -> str:
+    """Return clauses with the cordoned GPUs and the nodes whose devices cannot be read; empty if there are none."""
+    faults = listed((f"{node.name}: {node.fault}" for node in faulty), _FAULTS)
+    return _cordoned(pool, cordons) + (f"; nodes that take nothing new: {faults}" if faults else "")
 
 
 def _cordoned(pool: ServingPool, cordons: Sequence[CordonedGpu]) -> str:

@@ -11,6 +11,7 @@ from argosy.planning.facts import Refusal
 from argosy.planning.migration.choices import VariantChoice
 from argosy.planning.migration.pool_migration import PoolMigration
 from argosy.planning.migration.state import PoolState
+from argosy.planning.nodes.selection import faulty
 from argosy.planning.variants import RoutedModel, VariantModel
 from argosy.round import DecidedRound
 from argosy.status.ensemble import ensemble_status
@@ -95,7 +96,8 @@ class _Writer:
             disruption = migration.disruption if migration is not None else None
             cordons = self._decided.cordons.get(resource.key)
             gpus = cordons.gpus if cordons is not None else ()
-            return pool_status(resource, self._pools[resource.key], before, self._now, disruption, gpus)
+            unreadable = faulty(resource, self._snapshot.nodes)
+            return pool_status(resource, self._pools[resource.key], before, self._now, disruption, gpus, unreadable)
         progress = self._pools[resource.pool_key]
         if isinstance(resource, InferenceModel):
             status: Status = model_status(resource, progress, before, self._scaled(resource), self._now)

@@ -29,6 +29,7 @@ def test_a_node_whose_gpus_cannot_be_read_is_still_there_with_its_state() -> Non
     (node,) = cache.all()
     assert (node.gpus, node.stale, node.schedulable, node.ready, node.labels) == ((), True, False, True, {"zone": "x"})
     assert "nvidia.com/gpu.memory" in cache.errors["a"]
+    assert cache.all()[0].fault == cache.errors["a"]
     cache.update(body({"zone": "x"}, ready="Unknown"))
     assert [node.ready for node in cache.all()] == [False]
     cache.update(body(LABELS))

@@ -5,6 +5,7 @@ A node whose devices cannot be read is kept, so that what runs on it goes on.
 
 import logging
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from argosy.cluster.client.kinds import Key
@@ -62,4 +63,4 @@ def _read(body: Mapping[str, Any]) -> tuple[Node, str]:
     try:
         return node_of(body), ""
     except BadNodeError as error:
-        return state_of(body), str(error)
+        return replace(state_of(body), fault=str(error)), str(error)

@@ -29,6 +29,12 @@ def selected(pool: ServingPool, nodes: Iterable[Node], running: Collection[str] 
     return tuple(sorted(usable, key=lambda node: node.name))
 
 
+def faulty(pool: ServingPool, nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """Return the nodes that the pool would use if their devices could be read, by name."""
+    unreadable = (node for node in nodes if node.fault and _labelled(pool, node) and not _repelled(pool, node))
+    return tuple(sorted(unreadable, key=lambda node: node.name))
+
+
 def closed(pool: ServingPool, nodes: Iterable[Node]) -> frozenset[str]:
     """Return the ready nodes that accept no new servers of the pool: a server that ends there does not come back.
 

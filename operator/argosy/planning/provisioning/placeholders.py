@@ -18,7 +18,7 @@ from argosy.planning.packing.solve import pack
 from argosy.planning.plan import PoolPlan, ServerPlan
 from argosy.planning.provisioning.node_types import Labels, further, node_types, resource, types_for
 
-CONSIDERED = 256
+CONSIDERED = 128
 """The most replicas that placeholders are worked out for in a round, those of the highest priority first."""
 HOSTNAME = "kubernetes.io/hostname"
 _LONGEST_POOL, _DIGITS = 40, 8
