@@ -11,6 +11,7 @@ from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
 from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.builds.pool import PoolEngines
+from argosy.planning.consolidation.pool_round import PoolConsolidation
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import CurrentServer
 from argosy.planning.migration.choices import VariantChoice
@@ -29,9 +30,9 @@ class DecidedRound:
     """The decisions of a round, which are all that other pools' rounds depend on.
 
     By the pool's key: `migrations` with the next step of each server, `engines` of its models, `builds` that they
-    request, `cordons` of its GPUs, `choices` among variants that have servers of their own, `placeholders` for nodes
-    that it lacks. By a member's identity:
-    `policies` and `allocations` of what scales, and `rollouts` of what is released in steps.
+    request, `cordons` of its GPUs, `choices` among variants that have servers of their own, `consolidations` of what
+    may be repacked, `placeholders` for nodes that it lacks. By a member's identity: `policies` and `allocations` of
+    what scales, and `rollouts` of what is released in steps.
     """
 
     snapshot: FleetSnapshot
@@ -45,6 +46,7 @@ class DecidedRound:
     policies: Mapping[str, Policy] = field(default_factory=dict)
     allocations: Mapping[str, Allocation] = field(default_factory=dict)
     choices: Mapping[PoolKey, Mapping[str, VariantChoice]] = field(default_factory=dict)
+    consolidations: Mapping[PoolKey, PoolConsolidation] = field(default_factory=dict)
     rollouts: Rollouts = field(default_factory=Rollouts)
     placeholders: Mapping[PoolKey, tuple[Placeholder, ...]] = field(default_factory=dict)
 

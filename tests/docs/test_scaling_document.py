@@ -59,7 +59,9 @@ def test_what_the_operator_tells_of_scaling_is_reported() -> None:
     metrics = Metrics()
     metrics.collect(list)
     names = {line.split()[2] for line in metrics.text().decode().splitlines() if line.startswith("# TYPE ")}
-    ours = {name for name in names if re.match("argosy_(scaling_|bottleneck|ensemble_step|rollout_)", name)}
+    ours = {
+        name for name in names if re.match("argosy_(scaling_|bottleneck|ensemble_step|rollout_|consolidation_)", name)
+    }
     assert {name for row in rows("argosy_") for name in re.findall(r"`(\w+)`", row[0])} == ours
 
 

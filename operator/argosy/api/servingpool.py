@@ -10,6 +10,7 @@ from argosy.api.model.rollout.analysis import AnalysisTemplate, named_once
 from argosy.api.model.scaling.scale import fewest_of, replicas_in_order
 from argosy.api.pool.builds import Builds
 from argosy.api.pool.openai import OpenAi, api_key_faults
+from argosy.api.pool.packing import Packing
 from argosy.api.pool.podtemplate import PodTemplate
 from argosy.api.pool.serverflags import ARGUMENTS_CEL, Arguments, RateLimit, ResponseCache, check_arguments
 from argosy.api.pool.tracing import WEB, Tracing, tracing_faults
@@ -172,15 +173,6 @@ class Storage(ApiModel):
     )
     service_account_name: Name | None = Field(
         default=None, description="The servers' service account. Default: one for each server."
-    )
-
-
-class Packing(ApiModel):
-    """How models are placed on servers."""
-
-    consolidate: Flag = Field(
-        default=False,
-        description="Whether serving models may be moved to free a GPU. Default: false.",
     )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from argosy.api.conditions import Condition, ConditionStatus, ConditionType, camel_case
+from argosy.api.consolidationstatus import ConsolidationStatus
 from argosy.api.rolloutstatus import RolloutStatus
 from argosy.api.scalingstatus import BottleneckStatus, LanguageStatus, ScalingStatus
 from argosy.api.statusparts import AdapterStatus, EngineStatus, RegimeStatus, StatusPart
@@ -315,6 +316,11 @@ class ServingPoolStatus(ResourceStatus):
         "node is restarted or deleted, and by the pool's annotation argosy.dev/gpus-uncordoned-at (a time in "
         "RFC 3339).",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["node", "gpu"]},
+    )
+    consolidation: ConsolidationStatus | None = Field(
+        default=None,
+        description="What would come free if replicas were moved, and what is moved; absent with fewer than two "
+        'servers on GPUs, and with consolidate: "Off".',
     )
 
 

@@ -79,7 +79,9 @@ class Operator:
         self._store = Store()
         self._scaling: Scaling | None = None
         self._metrics.collect(
-            self._store.members, lambda: self._scaling.estimated() if self._scaling is not None else []
+            self._store.members,
+            lambda: self._scaling.estimated() if self._scaling is not None else [],
+            self._store.serving_pools,
         )
         self._workqueue: Workqueue | None = None
         self._stop = asyncio.Event()

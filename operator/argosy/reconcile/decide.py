@@ -25,6 +25,7 @@ from argosy.planning.nodes.reservations import devices
 from argosy.planning.packing.priorities import pack_by_priority
 from argosy.planning.plan import FleetPlan, PoolPlan
 from argosy.planning.provisioning.fleet import provision_fleet, with_waits
+from argosy.reconcile.consolidation import consolidations, with_progress
 from argosy.reconcile.nodes import available_nodes, pool_cordons
 from argosy.reconcile.specs import AcceptedSpecs, accepted_specs
 from argosy.reconcile.strategies import rollout_strategies
@@ -46,15 +47,21 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
     facts = {
         key: pool_facts(here, members[key], snapshot.pool(key).loaded_versions) for key, here in specs.pools.items()
     }
+    facts, progress = with_progress(snapshot, facts, now)
     packed = pack_by_priority(list(facts.values()), snapshot.claimed)
     provisioned = provision_fleet(packed, facts, _most_placeholders(specs)) if snapshot.placeholders else {}
     ranked = with_waits(packed, provisioned)
-    migrations = {
-        plan.pool: _migration(
-            snapshot.pool(plan.pool), plan, facts[plan.pool], members[plan.pool], nodes, now, drain_period
-        )
-        for plan in ranked.plan.pools
-    }
+
+    def migration(plan: PoolPlan) -> PoolMigration:
+        key = plan.pool
+        return _migration(snapshot.pool(key), plan, facts[key], members[key], nodes, now, drain_period)
+
+    migrations = {plan.pool: migration(plan) for plan in ranked.plan.pools}
+    consolidated = consolidations(snapshot, facts, packed, migrations, progress, now)
+    if consolidated.ranked is not None:
+        ranked = with_waits(consolidated.ranked, provisioned)
+        begun = (plan for plan in ranked.plan.pools if plan.pool in consolidated.begun)
+        migrations |= {plan.pool: migration(plan) for plan in begun}
     return DecidedRound(
         snapshot=snapshot,
         now=now,
@@ -67,6 +74,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
         policies=followed,
         allocations=allocated,
         choices={key: _choices(migration, snapshot) for key, migration in migrations.items()},
+        consolidations=consolidated.pools,
         rollouts=specs.rollouts.with_strategies(rollout_strategies(snapshot, migrations, ranked)),
         placeholders={key: of_pool.placeholders for key, of_pool in provisioned.items()},
     )

@@ -83,6 +83,7 @@ def conclude(decided: DecidedRound) -> RoundOutcome:
         next_readiness_change(snapshot.nodes, decided.now),
         decided.rollouts.wake,
         *(migration.wake for migration in migrations.values()),
+        *(one.wake for one in decided.consolidations.values()),
     )
     return RoundOutcome(
         plan=decided.plan,

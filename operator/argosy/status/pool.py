@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from argosy.api import Condition, ConditionType, Reason, ServingPool, ServingPoolStatus
+from argosy.api.consolidationstatus import ConsolidationStatus
 from argosy.api.status import CordonedGpu, GpuCount, GpuHolder, ServerStatus, UnplacedStatus
 from argosy.api.values.times import parse_time
 from argosy.planning.amounts import listed, quantity
@@ -33,11 +34,12 @@ def pool_status(
     disruption: Disruption | None = None,
     cordons: Sequence[CordonedGpu] = (),
     faulty: Sequence[Node] = (),
+    consolidation: ConsolidationStatus | None = None,
 ) -> ServingPoolStatus:
     """Return the status of a valid pool. The models of each GPU are not listed: servers' ConfigMaps record them.
 
     `disruption`: the servers that the round was not allowed to stop; `cordons`: the cordoned GPUs;
-    `faulty`: nodes whose devices cannot be read.
+    `faulty`: nodes whose devices cannot be read; `consolidation`: what would come free, or is moved.
     """
     plan, reports = progress.plan, progress.observed.reports
     servers = tuple(_server(server, reports.get(server.name)) for server in plan.servers)
@@ -59,6 +61,7 @@ def pool_status(
         unplaced=_unplaced(plan),
         remaining_unplaced=max(0, len(plan.unplaced) - _UNPLACED),
         cordoned_gpus=tuple(cordons),
+        consolidation=consolidation,
     )
 
 

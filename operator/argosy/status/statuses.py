@@ -96,8 +96,17 @@ class _Writer:
             disruption = migration.disruption if migration is not None else None
             cordons = self._decided.cordons.get(resource.key)
             gpus = cordons.gpus if cordons is not None else ()
-            unreadable = faulty(resource, self._snapshot.nodes)
-            return pool_status(resource, self._pools[resource.key], before, self._now, disruption, gpus, unreadable)
+            consolidated = self._decided.consolidations.get(resource.key)
+            return pool_status(
+                resource,
+                self._pools[resource.key],
+                before,
+                self._now,
+                disruption,
+                gpus,
+                faulty(resource, self._snapshot.nodes),
+                consolidated.status if consolidated is not None else None,
+            )
         progress = self._pools[resource.pool_key]
         if isinstance(resource, InferenceModel):
             status: Status = model_status(resource, progress, before, self._scaled(resource), self._now)

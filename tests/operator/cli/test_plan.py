@@ -227,9 +227,10 @@ def test_engines_that_are_to_be_built_are_reported_and_hold_nothing_up(tmp_path:
 
 
 def test_a_setting_without_effect_is_named_apart_from_the_plan(example: Path) -> None:
-    edit(example / "pool.yaml", "  nodeSelector:\n", "  packing: {consolidate: true}\n  nodeSelector:\n")
+    unused = "  packing: {consolidate: 'Off', consolidateAfter: 5m}\n"
+    edit(example / "pool.yaml", "  nodeSelector:\n", f"{unused}  nodeSelector:\n")
     result = planned(example, "-o", "json")
-    assert "without effect in this release: spec.packing.consolidate" in result.stderr
+    assert "without effect in this release: spec.packing.consolidateAfter" in result.stderr
     assert json.loads(result.stdout)["gpusUsed"] == 3
 
 

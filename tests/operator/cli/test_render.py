@@ -28,10 +28,11 @@ def test_a_fault_between_resources_has_its_file_and_nothing_is_written(tmp_path:
 def test_a_setting_without_effect_is_named(tmp_path: Path) -> None:
     example = Path(copytree(EXAMPLE, tmp_path / "example"))
     file = example / "pool.yaml"
-    file.write_text(file.read_text().replace("spec:\n", "spec:\n  packing: {consolidate: true}\n", 1))
+    unused = "  packing: {consolidate: 'Off', consolidateAfter: 5m}\n"
+    file.write_text(file.read_text().replace("spec:\n", f"spec:\n{unused}", 1))
     app = typer.Typer()
     app.command()(render)
     nodes = ["--nodes", str(example / "nodes.yaml")]
     result = CliRunner().invoke(app, ["-f", str(example), "-o", str(tmp_path / "out"), "--config-only", *nodes])
     assert result.exit_code == 0
-    assert "without effect in this release: spec.packing.consolidate" in result.stderr
+    assert "without effect in this release: spec.packing.consolidateAfter" in result.stderr

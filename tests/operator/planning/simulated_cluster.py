@@ -21,6 +21,8 @@ from argosy_runtime.modelconfig.parameters.traffic import PARAMETER
 
 POOL = PoolKey("default/p")
 START = datetime(2026, 1, 1, tzinfo=UTC)
+SOON = timedelta(seconds=30)
+"""What is due later is no change that is under way, as drains are: the search of a consolidation."""
 ECC = "CUDA error: uncorrectable ECC error encountered"
 
 
@@ -91,12 +93,13 @@ class Cluster:
         return outcome
 
     def settle(self, resources: Sequence[Resource], rounds: int = 400) -> RoundOutcome:
-        """Run rounds until neither the servers nor the decisions change for a while, and nothing is due."""
+        """Run rounds until neither the servers nor the decisions change for a while, and nothing is due soon."""
         idle = timedelta()
         for _ in range(rounds):
             before = self._state()
             outcome = self.tick(resources)
-            same = self._state() == before and outcome.wake is None
+            due = outcome.wake is not None and outcome.wake < self.now + SOON
+            same = self._state() == before and not due
             idle = idle + timedelta(seconds=1) if same else timedelta()
             if idle > 2 * self.slow:
                 return outcome

@@ -92,14 +92,14 @@ def test_a_chat_that_no_server_answers_is_reported() -> None:
 @pytest.mark.parametrize("runtime", ["argosy", "triton"])
 def test_a_pools_settings_without_effect_are_named(runtime: str) -> None:
     settings: dict[str, Any] = {
-        "packing": {"consolidate": True},
+        "packing": {"consolidate": "Off", "consolidateAfter": "5m"},
         "rateLimit": {},
         "cache": {"size": "1Gi"},
         "runtime": {"name": runtime},
     }
     status = of_pool(statuses(decided_round([pool(**settings)])))
     assert described(status, "Valid") == ("True", "SettingWithoutEffect")
-    assert "spec.packing.consolidate" in condition_of(status, "Valid").message
+    assert "spec.packing.consolidateAfter" in condition_of(status, "Valid").message
     assert "spec.rateLimit" not in condition_of(status, "Valid").message
     assert "spec.cache" not in condition_of(status, "Valid").message
 

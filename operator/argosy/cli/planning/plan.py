@@ -9,6 +9,7 @@ import typer
 
 from argosy.api.conditions import ConditionType, Reason
 from argosy.cli.planning.built_plan import built_plan
+from argosy.cli.planning.consolidation_view import consolidation_document, consolidation_lines
 from argosy.cli.planning.fleet.files import FleetError
 from argosy.cli.planning.fleet.options import Fleet, FleetOptions
 from argosy.cli.planning.plan_document import plan_document
@@ -17,6 +18,7 @@ from argosy.cli.planning.plan_table import plan_table
 from argosy.cli.terminal import console, print_document, refuse, with_options
 from argosy.planning.explanation.difference import difference
 from argosy.reconcile import RoundOutcome
+from argosy.reconcile.consolidation import recommended
 from argosy.snapshot import FleetSnapshot
 from argosy.status.advice import advice_on_changes
 from argosy.status.findings.unsupported import settings_without_effect
@@ -50,12 +52,16 @@ def plan(
     _print_notes(fleet.snapshot, outcome)
     changes = difference(fleet.running, outcome.plan) if fleet.running is not None else None
     placed, facts, advice = outcome.plan, outcome.facts, _advice(outcome)
+    moves = recommended(fleet.snapshot.resources, facts, placed) if fleet.running is not None else {}
     if output is Output.TABLE:
         console(_PIPE_WIDTH).print(plan_table(placed, facts, builds, advice, changes))
+        console(_PIPE_WIDTH).print(*consolidation_lines(moves), sep="\n", end="\n" if moves else "")
     elif output is Output.SVG:
         sys.stdout.write(plan_picture(placed, facts))
     else:
-        print_document(plan_document(placed, facts, builds, advice, changes), as_json=output is Output.JSON)
+        document = plan_document(placed, facts, builds, advice, changes)
+        document |= {"consolidation": consolidation_document(moves)} if moves else {}
+        print_document(document, as_json=output is Output.JSON)
     if any(pool.unplaced for pool in placed.pools):
         raise typer.Exit(UNPLACED)
 

@@ -24,6 +24,7 @@ from argosy.controller.events.announcements import (
     footprint_events,
     scaling_events,
 )
+from argosy.controller.events.consolidation import consolidation_events
 from argosy.controller.events.rollouts import rollout_events
 from argosy_common.wording import shortened
 
@@ -133,6 +134,7 @@ class Announcer:
             bottleneck_events,
             footprint_events,
             cordon_events,
+            consolidation_events,
             rollout_events,
         )
         for announcement in (event for events in sources for event in events(before, now)):

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
-from argosy.api import Member
+from argosy.api import Member, ServingPool
 from argosy.controller.metrics.estimates import EstimateMetrics, MemberEstimates
+from argosy.controller.metrics.pools import PoolMetrics
 from argosy.controller.metrics.statuses import StatusMetrics
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -63,11 +64,15 @@ class Metrics:
             self._readings.labels(result)
 
     def collect(
-        self, members: Callable[[], Iterable[Member]], estimates: Callable[[], Iterable[MemberEstimates]] = tuple
+        self,
+        members: Callable[[], Iterable[Member]],
+        estimates: Callable[[], Iterable[MemberEstimates]] = tuple,
+        pools: Callable[[], Iterable[ServingPool]] = tuple,
     ) -> None:
-        """Expose also the statuses of models and ensembles, and what scaling estimates of them."""
+        """Expose also the statuses of models, ensembles and pools, and what scaling estimates of members."""
         self.registry.register(StatusMetrics(members))
         self.registry.register(EstimateMetrics(estimates))
+        self.registry.register(PoolMetrics(pools))
 
     def began(self, waited_s: float) -> None:
         """Observe how long a reconcile waited after the first event."""

@@ -231,6 +231,11 @@ class Store:
         revisions = [entry.revision for entry in list(self._entries.values())]  # a copy: another thread may call this
         return [revision for revision in revisions if revision is not None and not isinstance(revision, ServingPool)]
 
+    def serving_pools(self) -> list[ServingPool]:
+        """Return all pools that were ever valid, with the statuses that the API server has."""
+        revisions = [entry.revision for entry in list(self._entries.values())]  # a copy: another thread may call this
+        return [revision for revision in revisions if isinstance(revision, ServingPool)]
+
     @property
     def pools(self) -> frozenset[PoolKey]:
         """The keys of all pools that are declared or referred to."""

@@ -7,17 +7,26 @@ from collections.abc import Callable, Iterable, Mapping
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.model.rollout.rollout import Rollout
+from argosy.api.pool.packing import Consolidate, Packing
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
 
 _CHAT = "only the bundled server makes a pipeline a chat model of OpenAI's API"
 _WITHOUT_STEPS = "without steps and shadow a new version takes all requests once it is loaded; add spec.rollout.steps"
+_OFF = 'spec.packing.consolidate is "Off", so nothing is moved; set it to Auto or Recommend'
 
 
 def _is_idle(member: InferenceModel | Ensemble, field: str) -> bool:
     """Return whether a field of spec.rollout is set that says how a new version is proven, and none is."""
     rollout = member.spec.rollout
     return rollout is not None and not rollout.proves and bool(getattr(rollout, field) != getattr(Rollout(), field))
+
+
+def _is_unused(pool: ServingPool, field: str) -> bool:
+    """Return whether a field of spec.packing is set that says how a fleet is consolidated, and it is not."""
+    packing = pool.spec.packing
+    is_set = bool(getattr(packing, field) != getattr(Packing(), field))
+    return is_set and packing.consolidate is Consolidate.OFF
 
 
 def _caches(model: InferenceModel) -> bool:
@@ -46,10 +55,8 @@ _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
     "spec.rollout.paused": (lambda ensemble, _: _is_idle(ensemble, "paused"), _WITHOUT_STEPS),
 }
 _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
-    "spec.packing.consolidate": (
-        lambda pool: pool.spec.packing.consolidate,
-        "a model that serves is moved only where another would find no place",
-    ),
+    "spec.packing.consolidateAfter": (lambda pool: _is_unused(pool, "consolidate_after"), _OFF),
+    "spec.packing.consolidationBudget": (lambda pool: _is_unused(pool, "consolidation_budget"), _OFF),
 }
 
 

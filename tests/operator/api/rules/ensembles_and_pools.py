@@ -38,6 +38,15 @@ ENSEMBLE: list[Case] = [
 ]
 POOL: list[Case] = [
     ({"runtime.name": "tritn"}, "spec.runtime.name", "did you mean 'triton'?"),
+    ({"packing.consolidate": True}, "spec.packing.consolidate", 'write "Auto" to move models, or "Recommend"'),
+    ({"packing.consolidate": False}, "spec.packing.consolidate", 'write "Off", in quotes'),
+    ({"packing.consolidate": "auto"}, "spec.packing.consolidate", "did you mean 'Auto'?"),
+    ({"packing.consolidateAfter": 60}, "spec.packing.consolidateAfter", "write it as 200ms, 30s, 5m or 1h30m"),
+    (
+        {"packing.consolidationBudget": {"movesPerHour": 0}},
+        "spec.packing.consolidationBudget.movesPerHour",
+        "1 or more",
+    ),
     ({"runtime.args": ["log-verbose=1"]}, "spec.runtime.args[0]", "--name=value"),
     ({"runtime.args": ["--log-verbose=1", "--http-port=1"]}, "spec.runtime.args[1]", "clients and probes"),
     ({"runtime.args": ["--cache-c=local"]}, "spec.runtime.args[0]", "set spec.cache"),

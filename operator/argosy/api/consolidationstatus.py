@@ -1,0 +1,45 @@
+"""What a pool's status says of consolidation: what would come free, what moves, and what was moved."""
+
+from pydantic import Field
+
+from argosy.api.statusparts import StatusPart
+from argosy.api.values.base import Int
+from argosy.api.values.quantity import Quantity
+
+
+class ConsolidationMove(StatusPart):
+    """One replica that goes to another server."""
+
+    name: str = Field(description="The model, or the models of an ensemble.")
+    from_server: str = Field(description="The server that it leaves.")
+    to_server: str = Field(description="The server that it goes to.")
+    bytes: Quantity = Field(default=0, description="Its memory, which is loaded there.")
+
+
+class ConsolidationRecord(StatusPart):
+    """What was moved at one time."""
+
+    time: str = Field(description="When the moves began, RFC 3339.")
+    moves: Int = Field(default=0, ge=0, description="Replicas.")
+    bytes: Quantity = Field(default=0, description="Their memory.")
+
+
+class ConsolidationStatus(StatusPart):
+    """The consolidation of a pool. The operator goes on from it after a restart."""
+
+    message: str = Field(default="", description="What would come free and what that costs, or what it waits for.")
+    gpus: Int = Field(default=0, ge=0, description="GPUs that would come free by all of moves.")
+    bytes: Quantity = Field(default=0, description="Memory of the replicas that would be moved.")
+    moves: tuple[ConsolidationMove, ...] = Field(
+        default=(), description="What Auto would move, in this order; the first fifty."
+    )
+    remaining_moves: Int = Field(default=0, ge=0, description="The number of moves that are not listed.")
+    moving: tuple[ConsolidationMove, ...] = Field(default=(), description="What is being moved.")
+    moving_since: str = Field(default="", description="When these moves began, RFC 3339.")
+    stable_since: str = Field(default="", description="Since when the pool is at rest, RFC 3339.")
+    next_search: str = Field(default="", description="When the next search is due, RFC 3339.")
+    last_hour: tuple[ConsolidationRecord, ...] = Field(
+        default=(), description="What was moved within the last hour, which consolidationBudget limits."
+    )
+    paused_until: str = Field(default="", description="Until when nothing is moved after a move that failed, RFC 3339.")
+    failure: str = Field(default="", description="The move that failed, and how.")

@@ -1,0 +1,1 @@
+"""Consolidation: a fleet that runs is repacked, so that whole GPUs come free."""

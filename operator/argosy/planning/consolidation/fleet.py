@@ -1,0 +1,149 @@
+"""A running fleet as the search of packing sees it: servers that are fixed, and replicas that may leave them."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from argosy.planning.consolidation.slots import FreeGpus, locations_of
+from argosy.planning.facts import CurrentServer, Device, Group, PoolFacts
+from argosy.planning.packing.bound.replicas import BoundReplica, bound_replicas
+from argosy.planning.packing.layout import Assignment, Layout, Replica, Server, Topology
+from argosy.planning.packing.search.devices import devices_of
+from argosy.planning.packing.search.items import Item, items_of
+from argosy.planning.packing.search.state import State
+
+
+@dataclass(slots=True)
+class RunningFleet:
+    """A pool's servers that run, with a `state` in which their replicas sit where they are, each an item.
+
+    By server: `gpus` with their numbers in the state, `items` with the numbers of what is there, and `on_cpu`, the
+    replicas there that need no GPU. `owners`: the server of each GPU; `free`: the GPUs that none has. `fixed`: items
+    that must not move.
+    """
+
+    facts: PoolFacts
+    state: State
+    gpus: dict[str, tuple[int, ...]]
+    items: dict[str, set[int]]
+    on_cpu: dict[str, list[Replica]]
+    owners: dict[int, str]
+    free: set[int]
+    fixed: frozenset[int]
+    locations: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, facts: PoolFacts, pinned: Collection[str]) -> "RunningFleet | None":
+        """Return the fleet of a pool; None where a server or a replica is not as it can be planned with.
+
+        `pinned`: the groups that must not move.
+        """
+        topology = Topology.of(facts)
+        bound = bound_replicas(facts)
+        able = all(_is_usable(topology, server) for server in facts.current) and all(one.complete for one in bound)
+        if topology.cpu_only or not able:
+            return None
+        on_gpus = {one.replica.key: one for one in bound if not is_on_cpu(one.replica.group)}
+        devices = devices_of(_hollow(topology))
+        numbers = {(devices.nodes[node], devices.index[at]): at for at, node in enumerate(devices.node)}
+        state = State(devices, items_of(topology, [one.replica for one in on_gpus.values()]))
+        gpus = {server.name: tuple(numbers[server.node, gpu] for gpu in server.gpus) for server in facts.current}
+        items: dict[str, set[int]] = {server.name: set() for server in facts.current}
+        on_cpu: dict[str, list[Replica]] = {server.name: [] for server in facts.current}
+        for item in state.items:
+            one = on_gpus[item.replica.key]
+            state.put(item, _slots(item, one, numbers))
+            items[one.server.name].add(item.number)
+        for one in bound:
+            if is_on_cpu(one.replica.group):
+                on_cpu[one.server.name].append(one.replica)
+        owners = {gpu: name for name, of_server in gpus.items() for gpu in of_server}
+        fixed = (one.number for one in state.items if one.group in pinned or one.replica.group.in_rollout)
+        free = {gpu for gpu in range(len(devices.node)) if gpu not in owners}
+        return cls(facts, state, gpus, items, on_cpu, owners, free, frozenset(fixed), locations_of(devices))
+
+    def bytes_of(self, item: Item) -> int:
+        """Return the bytes that are loaded where an item goes: all of a GPU that it has for itself and declares no
+        memory for.
+        """
+        full = self.state.devices.largest
+        return sum((need.settled or (full if need.gpus else 0)) * max(1, need.gpus) for need in item.needs)
+
+    def load(self, server: str) -> int:
+        """Return the bytes of all that a server has on its GPUs."""
+        return sum(self.bytes_of(self.state.items[number]) for number in self.items[server])
+
+    def may_empty(self, server: str) -> bool:
+        """Return whether a server has models on its GPUs, and all that it has may move."""
+        on_cpu = any(_is_restricted(replica.group) for replica in self.on_cpu[server])
+        return bool(self.items[server]) and not on_cpu and self.fixed.isdisjoint(self.items[server])
+
+    def free_gpus(self, more: Iterable[int] = (), fewer: Iterable[int] = ()) -> FreeGpus:
+        """Return how good what is free would be, with `more` GPUs and without `fewer`."""
+        return FreeGpus.of(self.locations, self.free.union(more).difference(fewer))
+
+    def node(self, server: str) -> str:
+        """Return the node of a server."""
+        return self.state.devices.nodes[self.state.devices.node[self.gpus[server][0]]]
+
+    def add(self, number: int, server: str) -> None:
+        """Record that an item, which the state has on its GPUs, is on a server, be it a new one."""
+        gpus = {gpu for of_need in self.state.slots[number] for gpu in of_need}
+        self.items.setdefault(server, set()).add(number)
+        self.on_cpu.setdefault(server, [])
+        self.gpus[server] = tuple(sorted({*self.gpus.get(server, ()), *gpus}))
+        self.owners.update(dict.fromkeys(gpus, server))
+        self.free -= gpus
+
+    def close(self, server: str) -> None:
+        """Remove a server that has nothing. Its GPUs are free, and nothing is placed on them."""
+        for gpu in self.gpus.pop(server):
+            self.state.sealed[gpu] = True
+            self.free.add(gpu)
+            del self.owners[gpu]
+        del self.items[server], self.on_cpu[server]
+
+
+def is_on_cpu(group: Group) -> bool:
+    """Return whether no model of a group needs a GPU."""
+    return all(demand.footprint.on_cpu for demand in group.demands)
+
+
+def _is_restricted(group: Group) -> bool:
+    """Return whether it depends on what else is placed where a group may be. No place on a CPU is searched for it."""
+    return group.separated or any(spread.required for spread in group.spread)
+
+
+def _is_usable(topology: Topology, server: CurrentServer) -> bool:
+    return server.node in topology.nodes and set(server.gpus) <= topology.usable[server.node].keys()
+
+
+def _hollow(topology: Topology) -> Layout:
+    """Return a layout with the servers that run, and nothing on them."""
+    running = topology.facts.current
+    held: set[Device] = {(server.node, gpu) for server in running for gpu in server.gpus}
+    return Layout(
+        topology,
+        {
+            server.name: Server(
+                server.name,
+                server.node,
+                server.gpus,
+                free={gpu: topology.empty_gpu(server.node, gpu) for gpu in server.gpus},
+            )
+            for server in running
+        },
+        {
+            node: tuple(gpu for gpu in sorted(usable) if (node, gpu) not in held)
+            for node, usable in topology.usable.items()
+        },
+    )
+
+
+def _slots(item: Item, bound: BoundReplica, numbers: dict[Device, int]) -> Assignment:
+    """Return the GPUs of an item's needs, one each of those that a model shares."""
+    slots: list[tuple[int, ...]] = []
+    for at, need in zip(item.demands, item.needs, strict=True):
+        gpus = [numbers[bound.server.node, gpu] for gpu in bound.gpus[item.replica.group.demands[at].model]]
+        number = sum(at == before for before in item.demands[: len(slots)])
+        slots.append(tuple(gpus) if need.gpus else (gpus[number],))
+    return tuple(slots)

@@ -1,0 +1,63 @@
+"""Moves of running replicas, and the steps that each free GPUs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from argosy.api.consolidationstatus import ConsolidationMove
+from argosy.planning.facts import CurrentServer, PoolFacts
+
+Gpus = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One replica of a group that goes from one server to another. `gpus`: those of each of its models there; `node`:
+    the node of the server that it goes to; `bytes`: what is loaded there for it.
+    """
+
+    group: str
+    source: str
+    target: str
+    node: str
+    gpus: Mapping[str, Gpus]
+    bytes: int
+
+    @property
+    def described(self) -> ConsolidationMove:
+        """The move as a status has it."""
+        return ConsolidationMove(name=self.group, from_server=self.source, to_server=self.target, bytes=self.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Moves that leave a server of a node without models, so that the server ends.
+
+    `freed`: by how many GPUs more are free then. `gain`: the same, or the GPUs of the slots that come, where these are
+    more.
+    """
+
+    server: str
+    node: str
+    freed: int
+    moves: tuple[Move, ...]
+    gain: int
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that are loaded on other servers."""
+        return sum(move.bytes for move in self.moves)
+
+
+def applied(facts: PoolFacts, moves: Iterable[Move]) -> PoolFacts:
+    """Return the facts in which the replicas are bound where they go, on servers that there are or new ones."""
+    placed = {server.name: dict(server.placed) for server in facts.current}
+    servers = {server.name: server for server in facts.current}
+    for move in moves:
+        for model in move.gpus:
+            placed[move.source].pop(model, None)
+        if move.target not in servers:
+            gpus = tuple(sorted({gpu for of_model in move.gpus.values() for gpu in of_model}))
+            servers[move.target] = CurrentServer(move.target, move.node, gpus)
+            placed[move.target] = {}
+        placed[move.target].update(move.gpus)
+    return replace(facts, current=tuple(replace(server, placed=placed[name]) for name, server in servers.items()))

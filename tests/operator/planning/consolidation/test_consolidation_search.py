@@ -1,0 +1,165 @@
+"""The steps of consolidation: which servers are emptied, in which order, and what holds of every one of them."""
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.operator.planning.consolidation.fleets import after, churned, exclusive, running, shared
+from tests.operator.planning.declared import GIB, gpu_node, linked_node
+from tests.properties import examples
+
+from argosy.planning.consolidation.moves import Step, applied
+from argosy.planning.consolidation.search import StepLimits, find_steps
+from argosy.planning.facts import Demand, Footprint, Group, PoolFacts
+from argosy.planning.packing.solve import pack
+
+NO_LIMIT = StepLimits(1 << 60, 1000)
+HALF_EMPTY = {
+    "p-0": ("a", (0,), {"big": (0,)}),
+    "p-1": ("b", (0,), {"mid": (0,)}),
+    "p-2": ("c", (0,), {"small": (0,)}),
+}
+NODES = tuple(gpu_node(name, 1) for name in "abc")
+THREE = (shared("big", 50), shared("mid", 30), shared("small", 20))
+
+
+def free_slots(facts: PoolFacts) -> tuple[int, ...]:
+    """Return the free GPUs, and those of slots of 8, 4 and 2 of a node, counted by the test itself."""
+    used = Counter(server.node for server in facts.current if server.placed for _ in server.gpus)
+    free = [len(node.gpus) - used[node.name] for node in facts.nodes]
+    return (sum(free), *(sum(count // size * size for count in free) for size in (8, 4, 2)))
+
+
+def test_the_cheapest_server_is_emptied_first_and_the_rest_follows_from_it() -> None:
+    facts = running(HALF_EMPTY, THREE, NODES)
+    (step,) = find_steps(facts, (), NO_LIMIT)
+    assert (step.server, step.node, step.freed, step.bytes) == ("p-2", "c", 1, 20 * GIB)
+    assert [(move.group, move.source, move.target) for move in step.moves] == [("small", "p-2", "p-0")]
+
+
+def test_a_smaller_replica_gives_way_where_that_frees_a_gpu() -> None:
+    groups = (shared("a", 50), shared("b", 12), shared("c", 22), shared("d", 65))
+    servers = {
+        "p-0": ("a", (0,), {"a": (0,), "b": (0,)}),
+        "p-1": ("b", (0,), {"d": (0,)}),
+        "p-2": ("c", (0,), {"c": (0,)}),
+    }
+    facts = running(servers, groups, NODES)
+    (step,) = find_steps(facts, (), NO_LIMIT)
+    moves = {(move.group, move.source, move.target) for move in step.moves}
+    assert moves == {("c", "p-2", "p-0"), ("b", "p-0", "p-1")}
+    assert pack(applied(facts, step.moves)).gpus_used == 2
+    assert find_steps(facts, ("b",), NO_LIMIT) == ()
+
+
+@pytest.mark.parametrize(
+    ("facts", "pinned"),
+    [
+        (running(HALF_EMPTY, (shared("big", 50), shared("mid", 50), shared("small", 40)), NODES), ()),
+        (running(HALF_EMPTY, THREE, NODES), ("small", "mid", "big")),
+        (running(HALF_EMPTY, THREE, NODES, min_servers=3), ()),
+        (running(HALF_EMPTY, THREE, tuple(gpu_node(name, 1, schedulable=False) for name in "abc")), ()),
+        (running(HALF_EMPTY, (THREE[0], shared("mid", 30, 950), shared("small", 20, 950)), NODES), ()),
+    ],
+    ids=["memory", "pinned", "minServers", "cordoned", "compute"],
+)
+def test_nothing_moves_where_no_gpu_comes_free(facts: PoolFacts, pinned: tuple[str, ...]) -> None:
+    assert find_steps(facts, pinned, NO_LIMIT) == ()
+
+
+def test_replicas_of_one_model_stay_on_different_servers() -> None:
+    groups = (shared("m", 10, replicas=2),)
+    facts = running({"p-0": ("a", (0,), {"m": (0,)}), "p-1": ("b", (0,), {"m": (0,)})}, groups, NODES)
+    assert find_steps(facts, (), NO_LIMIT) == ()
+
+
+def test_a_step_is_within_its_limits() -> None:
+    facts = running(HALF_EMPTY, THREE, NODES)
+    assert find_steps(facts, (), StepLimits(20 * GIB - 1, 1000)) == ()
+    assert find_steps(facts, (), StepLimits(20 * GIB, 0)) == ()
+    assert len(find_steps(facts, (), StepLimits(20 * GIB, 1))) == 1
+
+
+def test_free_gpus_of_two_nodes_become_a_larger_slot_of_one() -> None:
+    facts = running(
+        {"p-0": ("a", (0,), {"x": (0,)}), "p-1": ("b", (0,), {"y": (0,)})},
+        (exclusive("x"), exclusive("y")),
+        (linked_node("a", 2), linked_node("b", 2)),
+    )
+    (step,) = find_steps(facts, (), NO_LIMIT)
+    assert (step.freed, step.gain) == (0, 2)
+    moved = after(applied(facts, step.moves))
+    assert free_slots(moved) > free_slots(facts)
+    assert find_steps(moved, (), NO_LIMIT) == ()
+
+
+def test_the_models_of_an_ensemble_and_those_on_the_cpu_move_together() -> None:
+    pair = Group("e", (Demand("s", 1, Footprint(10 * GIB, 100)), Demand("t", 1, Footprint())))
+    facts = running(
+        {"p-0": ("a", (0,), {"e0": (0,)}), "p-1": ("b", (0,), {"s": (0,), "t": (), "u": ()})},
+        (shared("e0", 30), pair, Group("u", (Demand("u", 1, Footprint()),))),
+        NODES,
+    )
+    (step,) = find_steps(facts, (), NO_LIMIT)
+    assert step.server == "p-1"
+    assert {(move.group, move.target, tuple(sorted(move.gpus))) for move in step.moves} == {
+        ("e", "p-0", ("s", "t")),
+        ("u", "p-0", ("u",)),
+    }
+    (server,) = pack(applied(facts, step.moves)).servers
+    assert server.current.placed == {"e0": (0,), "s": (0,), "t": (), "u": ()}
+
+
+def steps_one_by_one(facts: PoolFacts) -> list[Step]:
+    """Return the steps that are found when each is carried out before the next is searched for."""
+    done: list[Step] = []
+    while steps := find_steps(facts, (), NO_LIMIT):
+        done.append(steps[0])
+        facts = after(applied(facts, steps[0].moves))
+    return done
+
+
+@examples(12)
+@given(st.integers(0, 10_000))
+def test_every_step_frees_what_it_says_and_none_is_undone(seed: int) -> None:
+    facts = after(churned(seed))
+    bindings = {(group, server.name) for server in facts.current for group in server.placed}
+    left: set[tuple[str, str]] = set()
+    while steps := find_steps(facts, (), NO_LIMIT):
+        step = steps[0]
+        moved = applied(facts, step.moves)
+        plan = pack(moved)
+        assert not plan.unplaced
+        assert {s.name: dict(s.placed) for s in plan.current} == {s.name: s.placed for s in moved.current if s.placed}
+        assert pack(facts).gpus_used - plan.gpus_used == step.freed >= 0
+        following = replace(facts, current=plan.current)
+        assert free_slots(following) > free_slots(facts)
+        left |= {(move.group, move.source) for move in step.moves if move.source == step.server}
+        facts = following
+    assert len(left) <= len(bindings)
+    assert find_steps(facts, (), NO_LIMIT) == ()
+
+
+@examples(8)
+@given(st.integers(0, 10_000))
+def test_what_is_recommended_together_is_what_is_done_one_by_one(seed: int) -> None:
+    facts = after(churned(seed))
+    recommended = find_steps(facts, (), NO_LIMIT)
+    done = steps_one_by_one(facts)
+    assert [step.server for step in done[: len(recommended)]] == [step.server for step in recommended]
+
+
+@examples(8)
+@given(st.integers(0, 10_000))
+def test_the_order_of_the_facts_changes_nothing(seed: int) -> None:
+    facts, random = after(churned(seed)), Random(seed)
+    shuffled = replace(
+        facts,
+        current=tuple(random.sample(facts.current, len(facts.current))),
+        groups=tuple(random.sample(facts.groups, len(facts.groups))),
+        nodes=tuple(random.sample(facts.nodes, len(facts.nodes))),
+    )
+    assert find_steps(shuffled, (), NO_LIMIT) == find_steps(facts, (), NO_LIMIT)
