@@ -132,6 +132,17 @@ def test_a_model_is_placed_where_it_may_run(spec: dict[str, Any], node: str, lim
     assert placed(pack(facts))["m"] == [node]
 
 
+@pytest.mark.parametrize("limits", [{}, {"maxServers": 8}])
+def test_a_model_is_pinned_to_a_node_by_its_hostname(limits: dict[str, Any]) -> None:
+    nodes = [gpu_node(name, labels={"kubernetes.io/hostname": name}) for name in "abc"]
+    pinned = model("m", nodeSelector={"kubernetes.io/hostname": "b"})
+    (facts,) = facts_of([pool(**limits), pinned, model("n")], nodes)
+    assert placed(pack(facts))["m"] == ["b"]
+    (unplaced,) = pack(replace(facts, nodes=facts.nodes[::2])).unplaced
+    assert (unplaced.group, unplaced.reason) == ("m", "NoMatchingNode")
+    assert "kubernetes.io/hostname=b" in unplaced.message
+
+
 def test_an_ensemble_goes_where_all_of_its_models_may_run() -> None:
     nodes = [
         gpu_node(f"n{at}", 2, labels=dict(zip("xyz", labels, strict=True)))

@@ -6,8 +6,6 @@ from dataclasses import replace
 from argosy.api import InferenceModel
 from argosy.planning.facts import Demand, Footprint, Group, Node
 
-_FULL = 1000
-"""The compute of one GPU, in thousandths."""
 _BY_THEMSELVES = frozenset({"vllm", "tensorrtllm"})
 """Backends of engines, one instance of which serves many requests at once: their copies are replicas."""
 
@@ -46,10 +44,11 @@ def _divided(demand: Demand, nodes: Sequence[Node], headroom: int, most: int | N
 def _holds(need: Footprint, parts: int, gpus: int, nodes: Sequence[Node], headroom: int) -> bool:
     """Return whether a node has so many GPUs that each hold one of so many parts."""
     part = _part(need, parts)
-    if part.compute > _FULL:
-        return False
-    sizes = ([gpu.usable(headroom) for gpu in node.gpus if not gpu.is_cpu] for node in nodes)
-    return any(sum(size >= part.settled for size in of_node) >= gpus for of_node in sizes)
+    devices = ([gpu for gpu in node.gpus if not gpu.is_cpu] for node in nodes)
+    return any(
+        sum(gpu.usable(headroom) >= part.settled and gpu.compute >= part.compute for gpu in of_node) >= gpus
+        for of_node in devices
+    )
 
 
 def _part(need: Footprint, parts: int) -> Footprint:

@@ -13,7 +13,7 @@ from argosy.planning.packing.capacity import (
     is_cpu_only,
     usable_memory,
 )
-from argosy.planning.packing.spreading import Limits, limits_of
+from argosy.planning.packing.spreading import Limits, limits_by_group
 from argosy.planning.requirements import label_keys
 from argosy.planning.spreading import HOSTNAME
 
@@ -113,6 +113,7 @@ class Topology:
         """Return the topology of one pool: its ready nodes, in the order of their names."""
         nodes = {node.name: node for node in sorted(facts.nodes, key=lambda node: node.name) if node.ready}
         usable = {node.name: _usable(node, facts.headroom) for node in nodes.values()}
+        labels = _label_keys(facts)
         in_use = {name: frozenset(gpu.index for gpu in node.gpus if gpu.reclaimable) for name, node in nodes.items()}
         for server in facts.current:
             in_use[server.node] = in_use.get(server.node, frozenset()) | set(server.gpus)
@@ -126,13 +127,9 @@ class Topology:
             cpu_only=is_cpu_only(facts),
             running={server.name: frozenset(server.gpus) for server in facts.current},
             in_use=in_use,
-            kinds=_kinds(nodes.values(), in_use, _label_keys(facts)),
+            kinds=_kinds(nodes.values(), in_use, labels),
             suspect=frozenset(node.name for node in nodes.values() if _is_suspect(node)),
-            limits={
-                group.name: limits
-                for group in facts.groups
-                if (limits := limits_of(group, list(nodes.values()), usable))
-            },
+            limits=limits_by_group(facts.groups, list(nodes.values()), usable, labels),
         )
 
     def limits_of(self, group: Group) -> Limits:
@@ -300,7 +297,7 @@ def _label_keys(facts: PoolFacts) -> tuple[str, ...]:
     """Return the labels by which a node may suit a group and not another one."""
     required = label_keys(demand.requires for group in facts.groups for demand in group.demands)
     spreads = {spread.key for group in facts.groups if group.replicas > 1 for spread in group.spread}
-    return tuple(sorted((required | spreads) - {HOSTNAME}))
+    return tuple(sorted(required | (spreads - {HOSTNAME})))
 
 
 def _kinds(nodes: Iterable[Node], in_use: Mapping[str, frozenset[int]], labels: Sequence[str]) -> dict[str, int]:

@@ -1,6 +1,5 @@
 """Why a replica may be in no topology domain that has room: how many each may have, and where the others are."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -34,7 +33,7 @@ def too_close(layout: Layout, replica: Replica) -> Diagnosis | None:
 
 
 def _limit_text(limit: DomainLimit, hosting: Sequence[str]) -> str:
-    counts = Counter(limit.domains[node] for node in hosting if node in limit.domains)
-    there = listed((f"{domain} has {count}" for domain, count in sorted(counts.items())), separator=", ")
+    counts = sorted(limit.count(hosting).items())
+    there = listed((f"{domain} has {count}" for domain, count in counts if domain), separator=", ")
     most = f"at most {quantity(limit.most, 'replica')} for each value of {limit.key}"
     return f"{most}, and {there}" if there else f"{most}, on nodes that could have one"

@@ -7,7 +7,6 @@ from argosy.planning.packing.layout import Assignment
 from argosy.planning.packing.search.devices import Anchor
 from argosy.planning.packing.search.items import Item
 from argosy.planning.packing.search.state import State
-from argosy.planning.packing.spreading import allowed
 
 
 @dataclass(slots=True)
@@ -54,9 +53,8 @@ def within_limits(state: State, item: Item, node: int) -> bool:
     hosts = (state.hosts[other] for other in item.not_on_node if other in state.hosts)
     if any(of_other[node] for of_other in hosts):
         return False
-    names = state.devices.nodes
-    hosting = [names[at] for at, count in state.hosts.get(item.group, {}).items() for _ in range(count)]
-    return allowed(item.limits, hosting, names[node])
+    name = state.devices.nodes[node]
+    return all(limit.allows(state.counts(item.group, limit), name) for limit in item.limits)
 
 
 def allows_one(state: State, item: Item, gpu: int) -> bool:

@@ -9,6 +9,7 @@ from argosy.planning.packing.layout import Assignment
 from argosy.planning.packing.search.devices import Devices
 from argosy.planning.packing.search.items import Item, Need
 from argosy.planning.packing.search.shelves import Shelves
+from argosy.planning.packing.spreading import DomainLimit
 
 
 class State:
@@ -35,6 +36,7 @@ class State:
         self.node_free, self._full = [0] * len(devices.nodes), [0] * count
         self.shared_nodes = self.shared_domains = self.fullness = 0
         self._domains: dict[tuple[str, str], Counter[str]] = {}
+        self._counts: dict[tuple[str, str], Counter[str]] = {}
         self._nodes_by_label: dict[str, dict[str, list[int]]] = {}
         self.weights = _weights(devices, items)
         self._anchor()
@@ -149,6 +151,8 @@ class State:
         if item.apart or item.separated:
             hosts = self.hosts.setdefault(item.group, Counter())
             node = self.devices.node[gpu]
+            for limit in item.limits:
+                self.counts(item.group, limit)[limit.domains.get(self.devices.nodes[node], "")] += sign
             for key in item.preferred:
                 domains, domain = self._domains_of(item.group, key), self.devices.labels[node].get(key, "")
                 self.shared_domains += sign * (domains[domain] - (sign < 0) > 0)
@@ -157,6 +161,13 @@ class State:
             hosts[node] += sign
             if not hosts[node]:
                 del hosts[node]
+
+    def counts(self, group: str, limit: DomainLimit) -> Counter[str]:
+        """Return how many replicas of a group each domain of a limit has."""
+        if (group, limit.key) not in self._counts:
+            names, hosts = self.devices.nodes, self.hosts.get(group, Counter[int]())
+            self._counts[group, limit.key] = limit.count(names[at] for at in hosts for _ in range(hosts[at]))
+        return self._counts[group, limit.key]
 
     def near(self, item: Item) -> Iterator[frozenset[int]]:
         """Yield the nodes that share a domain with a replica of an item's group, for one label more each time; those of
