@@ -1,6 +1,7 @@
 """A running fleet as the search of packing sees it: servers that are fixed, and replicas that may leave them."""
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from argosy.planning.consolidation.slots import FreeGpus, locations_of
@@ -18,7 +19,8 @@ class RunningFleet:
 
     By server: `gpus` with their numbers in the state, `items` with the numbers of what is there, and `on_cpu`, the
     replicas there that need no GPU. `owners`: the server of each GPU; `free`: the GPUs that none has. `fixed`: items
-    that must not move.
+    that must not move. `locations`: those of each GPU in which a slot can be, `counts` the free GPUs of each, and
+    `rating` how good what is free is.
     """
 
     facts: PoolFacts
@@ -29,7 +31,9 @@ class RunningFleet:
     owners: dict[int, str]
     free: set[int]
     fixed: frozenset[int]
-    locations: tuple[tuple[int, ...], ...]
+    locations: Mapping[int, Sequence[int]]
+    counts: list[int]
+    rating: FreeGpus
 
     @classmethod
     def of(cls, facts: PoolFacts, pinned: Collection[str]) -> "RunningFleet | None":
@@ -59,7 +63,13 @@ class RunningFleet:
         owners = {gpu: name for name, of_server in gpus.items() for gpu in of_server}
         fixed = (one.number for one in state.items if one.group in pinned or one.replica.group.in_rollout)
         free = {gpu for gpu in range(len(devices.node)) if gpu not in owners}
-        return cls(facts, state, gpus, items, on_cpu, owners, free, frozenset(fixed), locations_of(devices))
+        locations, every = dict[int, list[int]](), locations_of(devices)
+        for number, location in enumerate(every):
+            for gpu in location:
+                locations.setdefault(gpu, []).append(number)
+        counts = [sum(gpu in free for gpu in location) for location in every]
+        rating = FreeGpus.of(counts, len(free))
+        return cls(facts, state, gpus, items, on_cpu, owners, free, frozenset(fixed), locations, counts, rating)
 
     def bytes_of(self, item: Item) -> int:
         """Return the bytes that are loaded where an item goes: all of a GPU that it has for itself and declares no
@@ -79,7 +89,26 @@ class RunningFleet:
 
     def free_gpus(self, more: Iterable[int] = (), fewer: Iterable[int] = ()) -> FreeGpus:
         """Return how good what is free would be, with `more` GPUs and without `fewer`."""
-        return FreeGpus.of(self.locations, self.free.union(more).difference(fewer))
+        changes, gpus = self._changes(more, fewer)
+        return self.rating.changed(((self.counts[at], self.counts[at] + by) for at, by in changes.items()), gpus)
+
+    def _changes(self, more: Iterable[int], fewer: Iterable[int]) -> tuple[Counter[int], int]:
+        """Return by how many GPUs more are free in each location, and altogether."""
+        changes, gpus = Counter[int](), 0
+        for sign, some in ((1, more), (-1, fewer)):
+            for gpu in some:
+                gpus += sign
+                for location in self.locations.get(gpu, ()):
+                    changes[location] += sign
+        return changes, gpus
+
+    def _free(self, more: Iterable[int] = (), fewer: Iterable[int] = ()) -> None:
+        """Record GPUs that are free, and others that are not."""
+        came, went = set(more), set(fewer)
+        self.rating = self.free_gpus(came, went)
+        for location, by in self._changes(came, went)[0].items():
+            self.counts[location] += by
+        self.free = (self.free | came) - went
 
     def node(self, server: str) -> str:
         """Return the node of a server."""
@@ -92,14 +121,15 @@ class RunningFleet:
         self.on_cpu.setdefault(server, [])
         self.gpus[server] = tuple(sorted({*self.gpus.get(server, ()), *gpus}))
         self.owners.update(dict.fromkeys(gpus, server))
-        self.free -= gpus
+        self._free(fewer=self.free & gpus)
 
     def close(self, server: str) -> None:
         """Remove a server that has nothing. Its GPUs are free, and nothing is placed on them."""
-        for gpu in self.gpus.pop(server):
+        gpus = self.gpus.pop(server)
+        for gpu in gpus:
             self.state.sealed[gpu] = True
-            self.free.add(gpu)
             del self.owners[gpu]
+        self._free(more=gpus)
         del self.items[server], self.on_cpu[server]
 
 

@@ -14,7 +14,7 @@ _STEPS = 16
 """Steps that are searched for together: what is recommended at once."""
 _SERVERS = 48
 """Servers that are tried for one step, the cheapest first."""
-_MOST_OF_GPU = 600
+_MOST_OF_GPU = 750
 """Thousandths of a GPU's memory that are moved for a GPU: more than that and it is soon cheaper to wait."""
 _PLACINGS = 600
 """Places that are looked for to empty one server."""

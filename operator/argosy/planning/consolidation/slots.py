@@ -1,6 +1,6 @@
 """Slots: free GPUs of one node, or of one NVLink domain, that a model with several GPUs or a whole Pod can have."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from argosy.planning.packing.search.devices import Devices
@@ -19,10 +19,15 @@ class FreeGpus:
     in_slots: tuple[int, ...] = (0,) * len(SIZES)
 
     @classmethod
-    def of(cls, locations: Iterable[Collection[int]], free: Collection[int]) -> "FreeGpus":
-        """Return what is free in these locations: the numbers of the GPUs of each."""
-        counts = [sum(gpu in free for gpu in location) for location in locations]
-        return cls(len(free), tuple(sum(count // size * size for count in counts) for size in SIZES))
+    def of(cls, counts: Iterable[int], gpus: int) -> "FreeGpus":
+        """Return how good it is that so many GPUs are free, and of them so many in each location."""
+        return cls().changed(((0, count) for count in counts), gpus)
+
+    def changed(self, counts: Iterable[tuple[int, int]], gpus: int) -> "FreeGpus":
+        """Return the same with `gpus` more that are free, where locations have another number of them: before, then."""
+        every = list(counts)
+        more = (sum(now // size * size - was // size * size for was, now in every) for size in SIZES)
+        return FreeGpus(self.gpus + gpus, tuple(had + plus for had, plus in zip(self.in_slots, more, strict=True)))
 
     def gain(self, before: "FreeGpus") -> int:
         """Return the GPUs that came free since, or those of slots that came, where these are more."""
