@@ -9,6 +9,7 @@ from tests.operator.planning.simulated_cluster import Cluster
 
 from argosy.api import ConditionType
 from argosy.planning.facts import Gpu, Node
+from argosy.planning.nodes.parse import node_of
 
 
 def test_what_runs_on_a_cordoned_node_stays_and_nothing_comes_to_it() -> None:
@@ -174,3 +175,37 @@ def test_a_node_that_cannot_be_read_is_named_with_its_fault_and_all_else_goes_on
     message = cluster.message("ServingPool default/p", ConditionType.PLACED)
     assert message.endswith(f"; nodes that take nothing new: broken: {fault}")
     assert cluster.routed()["m"] == {"p-0"}
+
+
+def ailing(name: str, status: str) -> Node:
+    """Return a node of one GPU, as parsed, whose monitoring agent reports a status of its GPUs."""
+    condition = {"type": "AcceleratedHardwareReady", "status": status, "message": "XID 79: fallen off the bus"}
+    ready = {"type": "Ready", "status": "True"}
+    offered = {"nvidia.com/gpu": "1"}
+    return node_of(
+        {
+            "metadata": {"name": name, "labels": {"nvidia.com/gpu.memory": "81920"}},
+            "status": {"capacity": offered, "allocatable": offered, "conditions": [ready, condition]},
+        }
+    )
+
+
+def test_what_runs_on_broken_gpus_moves_in_order_and_stays_without_another_node() -> None:
+    cluster = Cluster((ailing("a", "True"),))
+    resources = [pool(), model("m")]
+    cluster.settle(resources)
+    cluster.nodes = (ailing("a", "False"),)
+    cluster.keep_routed(resources, {"m"})
+    assert [server.step.plan.node for server in cluster.servers.values()] == ["a"]
+    message = cluster.message("ServingPool default/p", ConditionType.PLACED)
+    assert message.endswith(
+        "AcceleratedHardwareReady is False (XID 79: fallen off the bus); repair or replace the node"
+    )
+    cluster.nodes = (*cluster.nodes, gpu_node("b"))
+    cluster.keep_routed(resources, {"m"})
+    assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
+
+
+def test_an_unknown_state_of_gpus_is_no_fault() -> None:
+    node = ailing("a", "Unknown")
+    assert (node.schedulable, node.lost, node.fault) == (True, False, "")

@@ -8,12 +8,17 @@ from typing import Any
 from argosy.planning.facts import Gpu, Node
 from argosy.planning.nodes.slices import GPU_RESOURCE, MIG_HOLDER, MIG_RESOURCES, compute_of, first_index
 from argosy_common.quantity import parse_bytes
+from argosy_common.wording import shortened
 
 NVLINK = "argosy.dev/nvlink"
 """An annotation: `all`, `none`, or the groups of joined GPUs by index, as `0,1;2,3`."""
 _GPU = GPU_RESOURCE
 _SINGLE = "-MIG-"
 """In a product's name before the profile of its slices, under the device plugin's single strategy."""
+_HARDWARE_READY = "AcceleratedHardwareReady"
+"""A condition of EKS' node monitoring agent, by which Karpenter repairs nodes: False where a GPU is broken."""
+_WORDS = 200
+"""Characters of such a condition's message."""
 _JOINED_PRODUCTS = ("SXM", "NVL", "HBM3", "H200", "B200", "B300")
 _MIB = 1 << 20
 
@@ -26,6 +31,7 @@ def node_of(body: Mapping[str, Any]) -> Node:
     """Return a Node's devices and state. A node without GPUs is one CPU slot with its memory. Raises BadNodeError."""
     node, status = state_of(body), _map(body, "status")
     slices, unlabelled = _mixed_slices(node.labels, status)
+    ailing = _ailing(status)
     offer = _offer(node.labels, status, has_slices=bool(slices), unlabelled=unlabelled)
     product = node.labels.get(f"{_GPU}.product", "")
     return replace(
@@ -34,8 +40,10 @@ def node_of(body: Mapping[str, Any]) -> Node:
         product=product,
         compute_capability=_capability(node.labels),
         nvlink=_nvlink(_map(_map(body, "metadata"), "annotations").get(NVLINK), product, offer.count),
-        schedulable=offer.now and not _map(body, "spec").get("unschedulable"),
+        schedulable=offer.now and not ailing and not _map(body, "spec").get("unschedulable"),
         stale=False,
+        lost=bool(ailing),
+        fault=ailing,
     )
 
 
@@ -204,6 +212,16 @@ def _index(text: str, annotation: Any, count: int) -> int:
 
 def _readiness(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [c for c in status.get("conditions") or [] if isinstance(c, Mapping) and c.get("type") == "Ready"]
+
+
+def _ailing(status: Mapping[str, Any]) -> str:
+    """Return the condition that says that GPUs of a node are broken, in words; empty without one."""
+    for condition in status.get("conditions") or []:
+        reported = condition if isinstance(condition, Mapping) else {}
+        if reported.get("type") == _HARDWARE_READY and reported.get("status") == "False":
+            why = shortened(str(reported.get("message") or reported.get("reason") or "no reason is given"), _WORDS)
+            return f"condition {_HARDWARE_READY} is False ({why}); repair or replace the node"
+    return ""
 
 
 def _since(readiness: list[Mapping[str, Any]]) -> datetime | None:
