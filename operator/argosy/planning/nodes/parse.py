@@ -21,6 +21,11 @@ _WORDS = 200
 """Characters of such a condition's message."""
 _JOINED_PRODUCTS = ("SXM", "NVL", "HBM3", "H200", "B200", "B300")
 _MIB = 1 << 20
+MOST_GPUS = 1024
+"""GPUs, or slices of a kind, that a node may have: many times what any has, and few enough to be planned with."""
+MOST_MIB = 1 << 24
+"""MiB that a GPU may have: 16 TiB. A label with more would put every model there."""
+_MOST_CAPABILITY = 99
 
 
 class BadNodeError(Exception):
@@ -100,12 +105,12 @@ def _offer(labels: Mapping[str, str], status: Mapping[str, Any], *, has_slices: 
     which no label tells the memory.
     """
     label = f"metadata.labels[{_GPU}.count]"
-    physical = _integer(labels.get(f"{_GPU}.count", "0"), label)
+    physical = _integer(labels.get(f"{_GPU}.count", "0"), label, MOST_GPUS)
     capacity, allocatable = (_map(status, kind).get(_GPU) for kind in ("capacity", "allocatable"))
     if allocatable is None and capacity is None and not has_slices and not unlabelled:
         return _Offer(physical)
-    there = _integer("0" if capacity is None else capacity, f"status.capacity[{_GPU}]")
-    offered = there if allocatable is None else _integer(allocatable, f"status.allocatable[{_GPU}]")
+    there = _integer("0" if capacity is None else capacity, f"status.capacity[{_GPU}]", MOST_GPUS)
+    offered = there if allocatable is None else _integer(allocatable, f"status.allocatable[{_GPU}]", MOST_GPUS)
     if unlabelled:
         return _Offer(max(physical, offered), sliced=max(0, physical - offered), slices=unlabelled)
     if has_slices:
@@ -124,7 +129,7 @@ def _mixed_slices(labels: Mapping[str, str], status: Mapping[str, Any]) -> tuple
     capacity, allocatable = _map(status, "capacity"), _map(status, "allocatable")
     slices, unlabelled = list[Gpu](), list[str]()
     for name in sorted(str(name) for name in capacity if str(name).startswith(MIG_RESOURCES)):
-        count = _integer(allocatable.get(name, capacity[name]), f"status.allocatable[{name}]")
+        count = _integer(allocatable.get(name, capacity[name]), f"status.allocatable[{name}]", MOST_GPUS)
         first, memory = first_index(name.removeprefix(MIG_RESOURCES), single=False), f"{name}.memory"
         if first is None or memory not in labels:
             unlabelled += [name] if count else []
@@ -135,7 +140,7 @@ def _mixed_slices(labels: Mapping[str, str], status: Mapping[str, Any]) -> tuple
 
 def _devices(labels: Mapping[str, str], label: str, indexes: Iterable[int]) -> list[Gpu]:
     """Return devices, of which a label tells the memory in MiB."""
-    memory = _integer(labels[label], f"metadata.labels[{label}]")
+    memory = _integer(labels[label], f"metadata.labels[{label}]", MOST_MIB)
     if memory == 0:
         raise BadNodeError(f"metadata.labels[{label}]: must be more than 0 MiB")
     product = labels.get(f"{_GPU}.product", "")
@@ -182,8 +187,11 @@ def _cpu_slot(status: Mapping[str, Any]) -> tuple[Gpu, ...]:
 
 
 def _capability(labels: Mapping[str, str]) -> str:
-    major = labels.get(f"{_GPU}.compute.major", "")
-    return f"{major}.{labels.get(f'{_GPU}.compute.minor', '0')}" if major else ""
+    major, minor = f"{_GPU}.compute.major", f"{_GPU}.compute.minor"
+    if not labels.get(major):
+        return ""
+    parts = (labels[major], major), (labels.get(minor, "0"), minor)
+    return ".".join(str(_integer(text, f"metadata.labels[{label}]", _MOST_CAPABILITY)) for text, label in parts)
 
 
 def _nvlink(annotation: Any, product: str, count: int) -> tuple[frozenset[int], ...]:
@@ -235,8 +243,10 @@ def _since(readiness: list[Mapping[str, Any]]) -> datetime | None:
     return None
 
 
-def _integer(value: Any, path: str) -> int:
+def _integer(value: Any, path: str, most: int) -> int:
     text = str(value)
-    if isinstance(value, bool) or not text.isdecimal():
-        raise BadNodeError(f"{path}: expected a whole number; found {value!r}")
+    if isinstance(value, bool) or not (text.isascii() and text.isdecimal()):
+        raise BadNodeError(f"{path}: expected a whole number; found {shortened(repr(value), _WORDS)}")
+    if len(text.lstrip("0")) > len(str(most)) or int(text) > most:
+        raise BadNodeError(f"{path}: must be {most} at most; found {shortened(text, _WORDS)}")
     return int(text)
