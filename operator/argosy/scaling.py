@@ -248,8 +248,9 @@ class Scaling:
 
 
 def _products(key: PoolKey, outcome: RoundOutcome) -> dict[str, str]:
-    """Return the product of the GPUs of each server of a pool."""
-    of_node = {node.name: node.product for facts in outcome.facts if facts.pool == key for node in facts.nodes}
+    """Return the product of the GPUs of each server of a pool; empty on a node without GPUs."""
+    nodes = (node for facts in outcome.facts if facts.pool == key for node in facts.nodes)
+    of_node = {node.name: node.product if node.has_gpus else "" for node in nodes}
     return {server.name: of_node.get(server.node, "") for server in outcome.servers(key)}
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.acceptance.running import ROOT, Starter, Up, Workspace, environment, free_ports
 from typer.testing import CliRunner
 
-from argosy.cli.main import application
+from argosy.cli.application import application
 from argosy.replay.decisions import replayed
 from argosy.replay.folder import read_bundle
 

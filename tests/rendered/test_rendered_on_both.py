@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from argosy.cli.main import application
+from argosy.cli.application import application
 
 HERE = Path(__file__).parent
 MODELS = HERE.parent / "models"

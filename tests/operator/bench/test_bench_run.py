@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from argosy.bench.load.run import Run, Settings
 from argosy.bench.results import read_results, schema
-from argosy.cli.main import application
+from argosy.cli.application import application
 
 QUICK = ("--prompt-tokens", "24", "--output-tokens", "6", "--requests", "4", "--repetitions", "2", "-c", "1,3")
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -87,6 +88,8 @@ def run(files: Path, *arguments: str) -> Result:
         (["fussy"], "--shape: input X has sizes that vary, [-1]; give those of a row, such as --shape X=128"),
         (["fussy", "--shape", "X"], "--shape: 'X' is no INPUT=SIZES"),
         (["fussy", "--shape", "X=0"], "--shape: 'X=0' is no INPUT=SIZES"),
+        (["fussy", "--shape", "X=4", "--shape", "Z=4"], "--shape: there is no input Z; the inputs are X"),
+        (["fussy", "--patch", "/"], "--patch /: is a folder; name a file in it"),
         (["fussy", "-b", "0"], "--batches: '0' is no list of numbers from 1"),
         (["fussy", "-i", "1,two"], "--instances: '1,two' is no list of numbers from 1"),
         (["fussy", "--latency-budget", "soon"], "--latency-budget: "),
@@ -137,6 +140,40 @@ def test_a_model_that_does_not_load_is_reported_with_its_error(files: Path) -> N
     assert result.exit_code == 1
     assert "with 1 instance, the load failed, and nothing larger was tried" in result.stderr
     assert "it is broken" in result.stderr
+
+
+def test_a_picture_that_would_be_a_folder_is_refused_before_anything_is_started(files: Path) -> None:
+    (files / "curve.svg").mkdir()
+    result = run(files, "fussy", "--shape", "X=4", "--plot", str(files / "curve.svg"))
+    assert result.exit_code == 1
+    assert f"--plot {files / 'curve.svg'}: is a folder; name a file in it" in result.stderr
+
+
+def test_a_shape_of_no_input_is_reported_where_the_manifest_declares_none(files: Path) -> None:
+    code = "    @staticmethod\n    def auto_complete_config(config):\n" + "".join(
+        f"        config.add_{kind}({{'name': {name!r}, 'data_type': 'TYPE_FP32', 'dims': [4]}})\n"
+        for kind, name in (("input", "X"), ("output", "Y"))
+    )
+    (files / "fussy" / "model.py").write_text(CODE + code + "        return config\n")
+    (files / "models.yaml").write_text(MODEL[: MODEL.index("  inputs:")])
+    result = run(files, "fussy", "--shape", "Z=4", "-i", "1", "-b", "1", "--seconds", "0.05")
+    assert result.exit_code == 1
+    assert "--shape: there is no input Z; the inputs are X" in result.stderr
+
+
+@pytest.mark.parametrize("seconds", [0.2, 0.5, 1.0, 1.5, 2.5])
+def test_an_interruption_at_any_time_leaves_no_traceback(files: Path, seconds: float) -> None:
+    command = [sys.executable, "-m", "argosy.cli", "profile", "fussy", "-f", str(files / "models.yaml")]
+    temporary = {**os.environ, "TMPDIR": str(files)}
+    with subprocess.Popen(
+        [*command, "--shape", "X=4", "--seconds", "60"], stderr=subprocess.PIPE, text=True, env=temporary
+    ) as running:
+        assert running.stderr is not None
+        time.sleep(seconds)
+        running.send_signal(signal.SIGINT)
+        assert "Traceback" not in running.stderr.read()
+    assert running.returncode in (130, -signal.SIGINT)
+    assert not list(files.glob("argosy-profile-*"))
 
 
 def test_an_interruption_leaves_nothing_running(files: Path) -> None:

@@ -11,7 +11,7 @@ from tests.operator.planning.declared import gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import START, Cluster
 from typer.testing import CliRunner
 
-from argosy.cli.main import application
+from argosy.cli.application import application
 from argosy.reconcile import reconcile
 from argosy.replay.folder import BundleFolder
 

@@ -12,7 +12,7 @@ from tests.operator.controller.test_rollout_analysis import AnalyzedRollout
 from tests.operator.planning import simulated_cluster
 from typer.testing import CliRunner
 
-from argosy.cli.main import application
+from argosy.cli.application import application
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD
 from argosy.reconcile import RoundOutcome, reconcile
 from argosy.replay.folder import BundleFolder

@@ -6,7 +6,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from argosy.cli.main import application
+from argosy.cli.application import application
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "llama-70b"
 NODES = str(EXAMPLE / "nodes.yaml")

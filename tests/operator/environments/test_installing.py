@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from argosy.cli import engines as command
-from argosy.cli.main import application
+from argosy.cli.application import application
 from argosy.environments import tools
 from argosy.environments.errors import EnvironmentFailedError
 from argosy.environments.installing import Request, install, uninstall
@@ -189,7 +189,7 @@ def test_the_command_installs_lists_and_removes(tmp_path, monkeypatch):
 
 def test_an_image_of_the_server_can_install_without_the_operator_s_packages():
     code = (
-        "import sys; import argosy.cli.main as m; m.application(['engines'])\n"
+        "import sys; import argosy.cli.application as m; m.application(['engines'])\n"
         "sys.exit(', '.join({'pydantic', 'kopf', 'kubernetes', 'obstore', 'httpx'} & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -94,8 +94,12 @@ class Body:
 def batch_body(signature: Signature, rows: int, shapes: Mapping[str, Sequence[int]]) -> Body:
     """Return a request of so many rows: random numbers from 0 to 1, zeros where numbers are whole, empty texts.
 
-    `shapes`: sizes of a row, by input, for those that leave some open. Raises ValueError where one is missing.
+    `shapes`: sizes of a row, by input, for those that leave some open. Raises ValueError where one is missing, or is of
+    no input.
     """
+    names = [one.name for one in signature.inputs]
+    if unknown := [name for name in shapes if name not in names]:
+        raise ValueError(no_such_input(unknown[0], names))
     tensors, parts = [], []
     for one in signature.inputs:
         sizes = _sizes(one, shapes)
@@ -112,6 +116,11 @@ def batch_body(signature: Signature, rows: int, shapes: Mapping[str, Sequence[in
         )
     header = json.dumps({"inputs": tensors, "parameters": {"binary_data_output": True}}).encode()
     return Body(header + b"".join(parts), len(header))
+
+
+def no_such_input(name: str, inputs: Sequence[str]) -> str:
+    """Return that a shape is of no input, with the inputs that there are."""
+    return f"--shape: there is no input {name}; the inputs are {', '.join(inputs) or 'none'}"
 
 
 def _sizes(one: Input, shapes: Mapping[str, Sequence[int]]) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from argosy.api.values.quantity import parse_duration
 from argosy.local.manifests.reading import read_manifests
-from argosy.local.profiling.manifest import BATCHES, Profiled, find, open_inputs
+from argosy.local.profiling.manifest import BATCHES, Profiled, find, shape_errors
 from argosy.local.profiling.sweep import Steps
 
 _MOST: Final = 65536
@@ -36,7 +36,7 @@ def read_inputs(texts: Inputs) -> tuple[Profiled | None, Steps, float | None, li
     instances = _numbers("--instances", texts.instances, problems)
     batches = _batches(texts.batches, profiled, problems)
     if profiled is not None:
-        problems += open_inputs(profiled.model, list(shapes))
+        problems += shape_errors(profiled.model, list(shapes))
     return profiled, Steps(batches, instances, texts.seconds, shapes), budget, problems
 
 

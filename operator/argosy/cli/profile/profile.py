@@ -70,14 +70,13 @@ def profile(
     cannot be served; 2 if no setting keeps the budget; 130 if it was interrupted.
     """
     texts = Inputs(model, filename, batches, instances, latency_budget, shape or [], seconds)
-    profiled, steps, budget, problems = read_inputs(texts)
-    problems += plots.errors(plot or Path("-.svg")) if plot is not None or output is Output.SVG else []
-    if patch_file is not None and not patch_file.parent.is_dir():
-        problems.append(f"--patch {patch_file}: there is no folder {patch_file.parent}")
-    if problems or profiled is None:
-        refuse(problems)
-    node = this_machine()
     try:
+        profiled, steps, budget, problems = read_inputs(texts)
+        problems += plots.errors(plot or Path("-.svg")) if plot is not None or output is Output.SVG else []
+        problems += plots.file_errors("--patch", patch_file) if patch_file is not None else []
+        if problems or profiled is None:
+            refuse(problems)
+        node = this_machine()
         measured = asyncio.run(_swept(profiled, steps, node))
     except (KeyboardInterrupt, asyncio.CancelledError, StoppedError):
         typer.echo("interrupted: the server was stopped, and nothing is written", err=True)

@@ -6,6 +6,7 @@ from typing import Any, Final
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.documents import parse_body
 from argosy.api.model.modelformat import LANGUAGE_BACKENDS
+from argosy.bench.load.inference import no_such_input
 
 BATCHES: Final = 64
 """The largest batch of a sweep where the model declares none and one is asked for by no option."""
@@ -73,9 +74,14 @@ def _reasons(model: InferenceModel) -> Iterator[str]:
         yield f"MODEL: {model.name} is stateful: its batches are made of sequences, and cannot be sent alone"
 
 
-def open_inputs(model: InferenceModel, shapes: Sequence[str]) -> list[str]:
-    """Return what to say of declared inputs with sizes that are neither declared nor among `shapes`."""
-    return [
+def shape_errors(model: InferenceModel, shapes: Sequence[str]) -> list[str]:
+    """Return the errors of `shapes`: those of no declared input, and declared inputs whose sizes vary without one.
+
+    Where a manifest declares no inputs, the server that has loaded the model knows them.
+    """
+    names = [tensor.name for tensor in model.spec.inputs]
+    unknown = [no_such_input(name, names) for name in shapes if names and name not in names]
+    return unknown + [
         f"--shape: input {tensor.name} has sizes that vary, {list(tensor.dims)}; give those of a row, such as --shape "
         f"{tensor.name}={','.join('128' if size < 0 else str(size) for size in tensor.dims)}"
         for tensor in model.spec.inputs

@@ -13,7 +13,7 @@ from tests.operator.planning.declared import model_body
 from typer.testing import CliRunner
 
 from argosy.bench.results import document
-from argosy.cli.main import application
+from argosy.cli.application import application
 
 SPEEDS = {"compiled": {1: 10.0, 8: 40.0, 64: 50.0}, "vllm": {1: 5.0, 8: 32.0, 64: 160.0}}
 VARIANTS = [{"name": "compiled"}, {"name": "vllm"}]

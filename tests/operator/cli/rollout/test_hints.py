@@ -10,7 +10,7 @@ from tests.operator.planning import declared
 from typer.main import get_command
 
 from argosy.api import Ensemble, InferenceModel
-from argosy.cli.main import application
+from argosy.cli.application import application
 from argosy.cli.rollout.targets.target import named
 from argosy.planning.rollouts.requests import command_argument
 from argosy.rollout.machine import advance

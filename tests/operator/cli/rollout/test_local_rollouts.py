@@ -10,7 +10,7 @@ from tests.operator.cli.rollout.bodies import body, held, promoted, stepping
 from tests.operator.planning.declared import model
 from typer.testing import CliRunner
 
-from argosy.cli.main import application
+from argosy.cli.application import application
 from argosy.cli.rollout.targets import local
 from argosy.local.annotations import AnnotationSource, annotate, annotated, read_annotations
 from argosy.local.state import StateFolder

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from argosy.cli.main import COMMANDS, GROUPS, application
+from argosy.cli.application import COMMANDS, GROUPS, application
 
 ROOT = Path(__file__).parents[3]
 INNER = {
@@ -48,5 +48,5 @@ def test_a_single_subcommand_keeps_its_name() -> None:
 
 @pytest.mark.parametrize("heavy", ["pydantic", "kubernetes", "kopf", "numpy"])
 def test_serving_does_not_load_what_the_others_need(heavy: str) -> None:
-    serving = "import sys; from argosy.cli.main import application; application(['serve'])"
+    serving = "import sys; from argosy.cli.application import application; application(['serve'])"
     subprocess.run([sys.executable, "-c", f"{serving}; assert {heavy!r} not in sys.modules"], check=True)
