@@ -62,6 +62,9 @@ def test_a_node_without_its_device_plugin_keeps_its_gpus_as_if_cordoned(
     assert (node.ready, node.schedulable) == (True, False)
 
 
+UNLABELLED = "MIG (nvidia.com/mig-1g.10gb, without the label nvidia.com/mig-1g.10gb.memory)"
+
+
 @pytest.mark.parametrize(("full", "sliced"), [("0", 8), ("5", 3)])
 def test_gpus_that_mig_divides_into_slices_of_their_own_are_withheld(full: str, sliced: int) -> None:
     """The device plugin's mixed strategy: such a node is neither cordoned nor without GPUs."""
@@ -70,7 +73,7 @@ def test_gpus_that_mig_divides_into_slices_of_their_own_are_withheld(full: str, 
     (node,) = read(body(status=status, labels={"nvidia.com/gpu.count": "8", "nvidia.com/mig.strategy": "mixed"}))
     assert (node.ready, node.schedulable, len(node.gpus)) == (True, True, 8)
     holders = [gpu.withheld_by for gpu in node.gpus]
-    assert holders == [""] * (8 - sliced) + ["MIG (nvidia.com/mig-1g.10gb)"] * sliced
+    assert holders == [""] * (8 - sliced) + [UNLABELLED] * sliced
 
 
 def test_slices_of_a_gpu_are_not_joined() -> None:

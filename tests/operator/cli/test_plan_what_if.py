@@ -172,8 +172,43 @@ def test_a_file_that_is_no_plan_or_of_other_nodes_is_refused(tmp_path: Path) -> 
     assert "is no plan" in from_plan(tmp_path, "{").stderr
     other = json.dumps(document()).replace("h100-a", "h100-z")
     assert "server chat-0 of pool default/chat: there is no node h100-z" in from_plan(tmp_path, other).stderr
+    assert "(pools: expected a list); write one with: argosy plan" in from_plan(tmp_path, "{}").stderr
+    wrong = json.dumps(document()).replace('"gpus": [', '"gpus": ["x", ')
+    assert "(pools[0].servers[0].models[0].gpus: expected a list of GPU indexes)" in from_plan(tmp_path, wrong).stderr
     missing = planned(EXAMPLE, "--from", str(tmp_path / "none.json"))
     assert (missing.exit_code, "no such file" in missing.stderr) == (1, True)
+
+
+def test_a_plan_that_cannot_run_is_refused_with_every_reason(tmp_path: Path) -> None:
+    plan = document()
+    (server,) = plan["pools"][0]["servers"]
+    plan["pools"][0]["servers"] += [{**server, "models": []}, {**server, "name": "chat-1", "gpus": [0]}]
+    plan["pools"].append({"name": "default/other", "servers": []})
+    lines = from_plan(tmp_path, json.dumps(plan)).stderr.splitlines()
+    reasons = [line.partition("plan.json: ")[2] for line in lines]
+    assert reasons[0].startswith("pool default/other: there is no such ServingPool")
+    outside = "server chat-1 of pool default/chat: model"
+    assert any(one.startswith(outside) and "not among the server's gpus" in one for one in reasons)
+    assert "server chat-0 of pool default/chat: is there 2 times; keep one" in reasons
+    assert (
+        "server chat-1 of pool default/chat: server chat-0 of pool default/chat has GPU 0 of node h100-a, too; give it "
+        "to one of them"
+    ) in reasons
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("Safety", "safety"), ("inferencemodel/safety", "InferenceModel/safety"), ("DEFAULT/Embed", "default/embed")],
+)
+def test_a_name_in_other_capitals_is_offered_in_its_own(name: str, nearest: str) -> None:
+    assert errors("--remove", name) == [f"--remove {name}: there is no such resource; the nearest is {nearest}"]
+
+
+def test_without_a_kubeconfig_one_line_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    (line,) = run("--cluster").stderr.splitlines()
+    assert "gives no way to an API server" in line
 
 
 def test_contradicting_options_are_refused() -> None:

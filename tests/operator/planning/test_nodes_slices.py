@@ -23,6 +23,7 @@ from argosy.planning.provisioning.fleet import provision_fleet
 A100 = "NVIDIA-A100-SXM4-80GB"
 SMALL, MEDIUM = 10_100_000, 30_400_000
 """The first indexes of `1g.10gb` and `3g.40gb`."""
+UNSUPPORTED = "MIG (nvidia.com/mig-1c.2g.20gb, a profile that is not supported)"
 
 
 def mixed(slices: Mapping[str, int], gpus: int = 0, name: str = "a", **labels: str) -> Node:
@@ -89,7 +90,7 @@ def test_a_slice_of_no_memory_is_refused_by_its_label(memory: str) -> None:
 
 def test_slices_of_an_unknown_profile_are_withheld_and_the_others_used() -> None:
     node = mixed({"1g.10gb": 1, "1c.2g.20gb": 3})
-    assert [gpu.withheld_by for gpu in node.gpus] == ["MIG (nvidia.com/mig-1c.2g.20gb)"] * 2 + [""]
+    assert [gpu.withheld_by for gpu in node.gpus] == [UNSUPPORTED] * 2 + [""]
 
 
 @given(
@@ -121,6 +122,49 @@ def test_a_server_has_one_slice_that_has_its_memory_and_compute() -> None:
     busy = {"footprint": {"gpuMemory": "2Gi", "compute": "50%"}}
     (unplaced,) = plan([mixed({"1g.10gb": 2})], model("m", **busy)).unplaced
     assert unplaced.models == ("m",)
+
+
+def lack(nodes: list[Node], *models: Resource) -> tuple[str, str]:
+    (unplaced,) = plan(nodes, *models).unplaced
+    return unplaced.reason, unplaced.message
+
+
+def test_slices_that_cannot_be_used_are_named_and_not_the_driver() -> None:
+    node = mixed({"1c.2g.20gb": 3}, **{"nvidia.com/gpu.count": "0"})
+    assert [gpu.withheld_by for gpu in node.gpus] == [UNSUPPORTED] * 3
+    reason, message = lack([node], model("m", memory=6))
+    assert reason == "NoFreeGpus"
+    assert f"3 by {UNSUPPORTED}. Divide these GPUs into slices of a supported profile" in message
+
+
+def test_too_much_compute_for_a_slice_is_called_so() -> None:
+    busy = {"footprint": {"gpuMemory": "2Gi", "compute": "50%"}}
+    reason, message = lack([mixed({"1g.10gb": 2, "3g.40gb": 1})], model("m", **busy))
+    assert reason == "ComputeTooLarge"
+    assert "m needs 50 % of a GPU's compute" in message
+    assert "the most that one with its memory has is 42.8 %, of slice 0 of 3g.40gb of node a" in message
+    assert "Lower footprint.compute" in message
+    assert "add a larger slice, or a whole GPU" in message
+
+
+def test_no_slice_counts_as_a_gpu() -> None:
+    reason, message = lack([mixed({"3g.40gb": 2})], model("own", footprint={"gpus": 1, "gpuMemory": "5Gi"}))
+    assert reason == "TooFewGpusOnANode"
+    assert "the pool has slices of GPUs alone. Add a node with 1 whole GPU" in message
+    assert "Declare footprint.gpuMemory" in lack([mixed({"3g.40gb": 2})], model("m", footprint=None))[1]
+
+
+def test_what_shares_a_server_by_affinity_may_drop_it() -> None:
+    other = {"affinity": [{"name": "a"}]}
+    reason, message = lack([mixed({"1g.10gb": 4})], model("a", memory=6), model("b", memory=6, **other))
+    assert reason == "GroupTooLarge"
+    assert "a server has one slice, and the largest has 7.6 GiB, slice 0 of 1g.10gb of node a" in message
+    assert "let fewer models share it (split the ensemble, or drop an affinity)" in message
+
+
+def test_the_nearest_miss_is_named_by_its_slice() -> None:
+    _, message = lack([mixed({"1g.10gb": 1})], model("m", memory=6), model("n", memory=5))
+    assert "the nearest miss is slice 0 of 1g.10gb of node a with 1.6 GiB" in message
 
 
 def test_an_ensemble_is_not_divided_over_slices() -> None:

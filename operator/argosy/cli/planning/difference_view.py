@@ -5,6 +5,7 @@ from typing import Any
 
 from argosy.planning.amounts import quantity
 from argosy.planning.explanation.difference import Change, Difference, Location
+from argosy.planning.nodes.slices import device_names
 
 _LISTED = 20
 """How many changes of one kind a table lists."""
@@ -55,11 +56,7 @@ def _listed(changes: Sequence[Change], verb: str) -> Iterator[str]:
 def _named(location: Location | None) -> str:
     if location is None:
         return ""
-    gpus = (
-        f"{'GPU' if len(location.gpus) == 1 else 'GPUs'} {', '.join(map(str, location.gpus))}"
-        if location.gpus
-        else "the CPU"
-    )
+    gpus = device_names(location.gpus)
     return f"{gpus} of node {location.node} (server {location.server})"
 
 

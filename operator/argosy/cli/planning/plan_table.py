@@ -14,7 +14,8 @@ from argosy.local.builds.rows import engine_of, models_of
 from argosy.planning.amounts import gib, percent, quantity
 from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.explanation.difference import Difference
-from argosy.planning.facts import Node, PoolFacts
+from argosy.planning.facts import Gpu, Node, PoolFacts
+from argosy.planning.nodes.slices import device_name, is_slice
 from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.planning.packing.lower_bound import fewest_gpus
 from argosy.planning.plan import FleetPlan, Placement, PoolPlan, ServerPlan, Unplaced
@@ -89,7 +90,7 @@ def _pool_table(pool: PoolPlan, facts: PoolFacts) -> Table:
             table.add_row(*row)
         table.add_section()
     for node, free in _free(pool, facts):
-        table.add_row("", node, f"{quantity(free, 'GPU')} free", "", "", "", style="dim")
+        table.add_row("", node, free, "", "", "", style="dim")
     return table
 
 
@@ -101,9 +102,9 @@ def _server_rows(server: ServerPlan, node: Node) -> Iterator[tuple[str, ...]]:
             yield (
                 server.name,
                 server.node,
-                f"GPU {gpu.index}",
+                device_name(gpu.index),
                 _memory(sum(p.memory + p.surge for p in here), gpu.memory),
-                _compute(here),
+                _compute(here, gpu),
                 ", ".join(map(_label, here)) or "idle",
             )
     if on_cpu or not server.gpus:
@@ -116,11 +117,12 @@ def _memory(used: int, total: int) -> str:
     return f"{bar(used, total)} {gib(used)} of {gib(total)}"
 
 
-def _compute(here: Sequence[Placement]) -> str:
+def _compute(here: Sequence[Placement], gpu: Gpu) -> str:
     if any(placement.exclusive for placement in here):
         return f"{bar(1, 1)} whole"
     used = sum(placement.compute for placement in here)
-    return f"{bar(used, FULL_COMPUTE)} {percent(used)}"
+    of = f" of {percent(gpu.compute)}" if gpu.compute < FULL_COMPUTE else ""
+    return f"{bar(used, gpu.compute)} {percent(used)}{of}"
 
 
 def _label(placement: Placement) -> str:
@@ -129,14 +131,15 @@ def _label(placement: Placement) -> str:
     return f"{placement.model}{times}{surge}"
 
 
-def _free(pool: PoolPlan, facts: PoolFacts) -> Iterator[tuple[str, int]]:
-    used = {node.name: 0 for node in facts.nodes}
-    for server in pool.servers:
-        used[server.node] += len(server.gpus)
+def _free(pool: PoolPlan, facts: PoolFacts) -> Iterator[tuple[str, str]]:
+    """Yield each node with what it has free, of which slices are counted apart from whole GPUs."""
+    used = {(server.node, gpu) for server in pool.servers for gpu in server.gpus}
     for node in facts.nodes:
-        free = sum(not gpu.withheld_by for gpu in gpus_of(node)) - used[node.name]
-        if free:
-            yield node.name, free
+        free = [gpu.index for gpu in gpus_of(node) if not gpu.withheld_by and (node.name, gpu.index) not in used]
+        slices = sum(map(is_slice, free))
+        counts = [(len(free) - slices, "GPU"), (slices, "slice")]
+        if texts := [f"{quantity(count, noun)} free" for count, noun in counts if count]:
+            yield node.name, ", ".join(texts)
 
 
 def _totals(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Text:

@@ -76,7 +76,7 @@ def default_namespace(kubeconfig: Path | None = None, context: str | None = None
     """
     if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
         return _NAMESPACE_FILE.read_text().strip() if _NAMESPACE_FILE.exists() else _DEFAULT
-    logging.getLogger(_READER).setLevel(logging.ERROR)  # it warns of a file that is missing, which the error below says
+    _quieten_reader()
     try:
         contexts, current = list_kube_config_contexts(None if kubeconfig is None else str(kubeconfig))
     except _UNREADABLE as error:
@@ -96,6 +96,11 @@ async def access(configuration: Configuration) -> Access:
         proxy=configuration.proxy,
         authorization=await configuration.get_api_key_with_prefix("BearerToken"),
     )
+
+
+def _quieten_reader() -> None:
+    """Keep the reader of kubeconfigs from warning of a file that is missing, since the error says so."""
+    logging.getLogger(_READER).setLevel(logging.ERROR)
 
 
 def _named(kubeconfig: Path | None) -> str:
@@ -131,6 +136,7 @@ def _of_account(configuration: Configuration) -> _Load:
 
 async def _of_kubeconfig(configuration: Configuration, path: Path | None, context: str | None) -> _Load:
     file = None if path is None else str(path)
+    _quieten_reader()
     loader = await load_kube_config(file, context, client_configuration=configuration, persist_config=False)
     configuration.host = configuration.host.rstrip("/")
     return lambda: loader.load_and_set(configuration)

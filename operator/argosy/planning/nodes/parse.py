@@ -35,13 +35,14 @@ class BadNodeError(Exception):
 def node_of(body: Mapping[str, Any]) -> Node:
     """Return a Node's devices and state. A node without GPUs is one CPU slot with its memory. Raises BadNodeError."""
     node, status = state_of(body), _map(body, "status")
-    slices, unlabelled = _mixed_slices(node.labels, status)
+    slices, unlabelled, unusable = _mixed_slices(node.labels, status)
     ailing = _ailing(status)
     offer = _offer(node.labels, status, has_slices=bool(slices), unlabelled=unlabelled)
     product = node.labels.get(f"{_GPU}.product", "")
     return replace(
         node,
-        gpus=(*(_gpus(node.labels, offer) if offer.count else ()), *slices) or _cpu_slot(status),
+        gpus=(*(_gpus(node.labels, offer) if offer.count else _unusable(unlabelled, unusable)), *slices)
+        or _cpu_slot(status),
         product=product,
         compute_capability=_capability(node.labels),
         nvlink=_nvlink(_map(_map(body, "metadata"), "annotations").get(NVLINK), product, offer.count),
@@ -122,20 +123,22 @@ def _offer(labels: Mapping[str, str], status: Mapping[str, Any], *, has_slices: 
     return _Offer(physical if shared else offered)
 
 
-def _mixed_slices(labels: Mapping[str, str], status: Mapping[str, Any]) -> tuple[tuple[Gpu, ...], str]:
-    """Return the slices that a node offers under names of their own, and the names of those that cannot be used: of
-    another profile, or without a label for their memory.
+def _mixed_slices(labels: Mapping[str, str], status: Mapping[str, Any]) -> tuple[tuple[Gpu, ...], str, int]:
+    """Return the slices that a node offers under names of their own, and of those that cannot be used the names with
+    the reason, another profile or no label for their memory, and how many there are.
     """
     capacity, allocatable = _map(status, "capacity"), _map(status, "allocatable")
-    slices, unlabelled = list[Gpu](), list[str]()
+    slices, unlabelled, unusable = list[Gpu](), list[str](), 0
     for name in sorted(str(name) for name in capacity if str(name).startswith(MIG_RESOURCES)):
         count = _integer(allocatable.get(name, capacity[name]), f"status.allocatable[{name}]", MOST_GPUS)
         first, memory = first_index(name.removeprefix(MIG_RESOURCES), single=False), f"{name}.memory"
         if first is None or memory not in labels:
-            unlabelled += [name] if count else []
+            why = "a profile that is not supported" if first is None else f"without the label {memory}"
+            unlabelled += [f"{name}, {why}"] * bool(count)
+            unusable += count
         else:
             slices += _devices(labels, memory, range(first, first + count))
-    return tuple(slices), ", ".join(unlabelled)
+    return tuple(slices), "; ".join(unlabelled), unusable
 
 
 def _devices(labels: Mapping[str, str], label: str, indexes: Iterable[int]) -> list[Gpu]:
@@ -160,6 +163,11 @@ def _gpus(labels: Mapping[str, str], offer: _Offer) -> tuple[Gpu, ...]:
         replace(gpu, withheld_by="" if at < unsliced else f"{MIG_HOLDER} ({offer.slices})")
         for at, gpu in enumerate(_devices(labels, label, range(first, first + offer.count)))
     )
+
+
+def _unusable(unlabelled: str, count: int) -> tuple[Gpu, ...]:
+    """Return slices that cannot be used, as withheld devices of no known memory, on a node that names no GPUs."""
+    return tuple(Gpu(index, 0, withheld_by=f"{MIG_HOLDER} ({unlabelled})") for index in range(min(count, MOST_GPUS)))
 
 
 def _first_index(product: str) -> int:

@@ -6,6 +6,7 @@ server that had them is placed as if its GPUs were lost.
 """
 
 import re
+from collections.abc import Sequence
 
 GPU_RESOURCE = "nvidia.com/gpu"
 MIG_RESOURCES = "nvidia.com/mig-"
@@ -54,6 +55,19 @@ def compute_of(index: int, product: str) -> int:
     """Return the thousandths of a GPU's compute that a device of a product has."""
     parts = _PARTS_OF_A30 if "A30" in product else _PARTS
     return 1000 * min(parts, index // (_FIRST)) // parts if is_slice(index) else 1000
+
+
+def device_name(index: int) -> str:
+    """Return what a device of this index is called: `GPU 2`, or `slice 0 of 1g.10gb`."""
+    profile, _ = _decoded(index)
+    return f"slice {index % _PER_KIND} of {profile}" if profile else f"GPU {index}"
+
+
+def device_names(indexes: Sequence[int]) -> str:
+    """Return what devices are called together, as `GPUs 0, 1`; nothing is `the CPU`."""
+    if any(map(is_slice, indexes)):
+        return ", ".join(map(device_name, indexes))
+    return f"{'GPU' if len(indexes) == 1 else 'GPUs'} {', '.join(map(str, indexes))}" if indexes else "the CPU"
 
 
 def _decoded(index: int) -> tuple[str, int]:

@@ -6,6 +6,7 @@ from typing import Any
 from argosy.api import ConditionType, Ensemble, Member, Reason
 from argosy.api.status import PlacementStatus
 from argosy.planning.amounts import listed
+from argosy.planning.nodes.slices import device_names
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.status.conditions import Finding
 from argosy.status.findings.loading import Loading
@@ -96,5 +97,4 @@ def _fewest(member: Member) -> str:
 def _where(placement: PlacementStatus) -> str:
     if not placement.gpus:
         return f"{placement.server} on node {placement.node}, CPU"
-    noun = "GPU" if len(placement.gpus) == 1 else "GPUs"
-    return f"{placement.server} on node {placement.node}, {noun} {', '.join(map(str, placement.gpus))}"
+    return f"{placement.server} on node {placement.node}, {device_names(placement.gpus)}"

@@ -1,12 +1,13 @@
 """The fleet of manifests and of a file of nodes, and the servers of an earlier plan."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from argosy.api import ServingPool
 from argosy.api.values.identity import PoolKey
 from argosy.api.yamltext import YamlTextError, read_documents
+from argosy.cli.planning.fleet.earlier_plan import NoPlanError, problems, servers_of
 from argosy.cli.planning.nodes import NodesError, read_nodes
 from argosy.local.manifests.checks import checked, local_shapes
 from argosy.local.manifests.reading import read_manifests, unreadable
@@ -26,28 +27,22 @@ def files_snapshot(filenames: Sequence[Path], nodes: Path) -> FleetSnapshot:
     """Return the fleet that these files declare. Nothing runs. Raises FleetError."""
     manifests = read_manifests(*filenames)
     shapes = local_shapes(manifests.resources)
-    problems = [str(problem) for problem in checked(manifests, shapes).problems]
+    wrong = [str(problem) for problem in checked(manifests, shapes).problems]
     try:
         machines = read_nodes(nodes)
     except NodesError as error:
-        problems += error.problems
-    if problems:
-        raise FleetError(problems)
+        wrong += error.problems
+    if wrong:
+        raise FleetError(wrong)
     return FleetSnapshot(tuple(manifests.resources), machines, shapes=shapes)
 
 
 def with_servers_of(snapshot: FleetSnapshot, file: Path) -> FleetSnapshot:
     """Return the fleet in which the servers of a plan run, as `argosy plan -o json` wrote it. Raises FleetError."""
     servers = _read_plan(file)
-    nodes = {node.name: {gpu.index for gpu in node.gpus} for node in snapshot.nodes}
-    problems = [
-        f"{file}: server {server.name} of pool {pool}: {lack}"
-        for pool, of_pool in servers.items()
-        for server in of_pool
-        if (lack := _lack(server, nodes))
-    ]
-    if problems:
-        raise FleetError(problems)
+    pools = {resource.key for resource in snapshot.resources if isinstance(resource, ServingPool)}
+    if wrong := [f"{file}: {problem}" for problem in problems(servers, pools, snapshot.nodes)]:
+        raise FleetError(wrong)
     return with_servers(snapshot, servers)
 
 
@@ -57,26 +52,12 @@ def with_servers(snapshot: FleetSnapshot, servers: Mapping[PoolKey, Sequence[Cur
     return replace(snapshot, pools={**snapshot.pools, **running})
 
 
-def _lack(server: CurrentServer, nodes: Mapping[str, set[int]]) -> str:
-    """Return what the nodes lack of a server, in words; empty if nothing."""
-    if server.node not in nodes:
-        return f"there is no node {server.node}. To plan without a node, name it by --without-node"
-    missing = sorted(set(server.gpus) - nodes[server.node])
-    return f"node {server.node} has no GPU {missing[0]}" if missing else ""
-
-
 def _read_plan(file: Path) -> dict[PoolKey, list[CurrentServer]]:
+    out = "write one with: argosy plan ... -o json > plan.json"
     try:
-        (document,) = (document.value for document in read_documents(file.read_text()))
-        return {PoolKey(str(pool["name"])): list(_servers(pool)) for pool in document["pools"]}
+        documents = list(read_documents(file.read_text()))
+        return servers_of(documents[0].value if len(documents) == 1 else None)
     except (OSError, UnicodeDecodeError) as error:
         raise FleetError([f"{file}: {unreadable(error)}"]) from error
-    except (YamlTextError, KeyError, TypeError, ValueError, AttributeError) as error:
-        out = "write one with: argosy plan ... -o json > plan.json"
-        raise FleetError([f"{file}: is no plan ({error!r}); {out}"]) from error
-
-
-def _servers(pool: Mapping[str, Any]) -> Iterator[CurrentServer]:
-    for server in pool["servers"]:
-        placed = {str(model["model"]): tuple(map(int, model["gpus"])) for model in server["models"]}
-        yield CurrentServer(str(server["name"]), str(server["node"]), tuple(map(int, server["gpus"])), placed)
+    except (YamlTextError, NoPlanError) as error:
+        raise FleetError([f"{file}: is no plan ({error}); {out}"]) from error

@@ -80,7 +80,7 @@ def _removed(resources: Sequence[Resource], name: str, problems: list[str]) -> l
         example = matches[0].replace(" ", "/")
         problems.append(f"--remove {name}: is {' and '.join(matches)}; write one of them in full, as {example}")
     elif not matches:
-        every = sorted({one.name for one in resources})
+        every = sorted({of for one in resources for of in _names(one)[:-1] if of.count("/") == name.count("/")})
         problems.append(f"--remove {name}: there is no such resource{_nearest(name, every)}")
     return matches
 
@@ -144,5 +144,6 @@ def copied(node: Node, name: str) -> Node:
 
 
 def _nearest(name: str, existing: Sequence[str]) -> str:
-    near = get_close_matches(name, existing, 1, _SIMILAR)
-    return f"; the nearest is {near[0]}" if near else ""
+    plain = {one.lower(): one for one in existing}
+    near = get_close_matches(name.lower(), plain, 1, _SIMILAR)
+    return f"; the nearest is {plain[near[0]]}" if near else ""

@@ -1,10 +1,12 @@
 """Limits that keep a model from every empty node of a pool: the first one, the numbers, the way out."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from argosy.api import Reason
 from argosy.planning.amounts import gib, percent, quantity
 from argosy.planning.facts import Demand
+from argosy.planning.nodes.slices import device_name, is_slice, kind_of
 from argosy.planning.packing.capacity import FULL_COMPUTE
 from argosy.planning.packing.gpu_assignment import hardness
 from argosy.planning.packing.layout import Topology
@@ -55,15 +57,44 @@ def hardest(demands: list[Demand]) -> Demand:
 
 def _compute(topology: Topology, demand: Demand) -> Diagnosis | None:
     need = demand.footprint
-    if need.exclusive or need.compute <= FULL_COMPUTE:
+    if need.exclusive:
         return None
-    fitting = demand.instances * FULL_COMPUTE // need.compute
+    most, where = _most_compute(topology, need.memory)
+    if need.compute <= most:
+        return None
+    fitting = demand.instances * most // need.compute
+    gives = "one GPU gives 100 %" if most == FULL_COMPUTE else f"the most that one with its memory has is {where}"
+    fewer = f"Lower instances to {fitting}" if fitting and demand.instances > 1 else "Lower footprint.compute"
+    more = "give it whole GPUs with footprint.gpus" if most == FULL_COMPUTE else "add a larger slice, or a whole GPU"
     return Diagnosis(
         Reason.COMPUTE_TOO_LARGE,
         f"{demand.model} needs {percent(need.compute)} of a GPU's compute with "
-        f"{quantity(demand.instances, 'instance')}; one GPU gives 100 %. Lower instances to "
-        f"{max(1, fitting)}, or raise minReplicas instead, or give it whole GPUs with footprint.gpus.",
+        f"{quantity(demand.instances, 'instance')}; {gives}. {fewer}, or raise minReplicas instead, or {more}.",
     )
+
+
+def _most_compute(topology: Topology, memory: int) -> tuple[int, str]:
+    """Return the most compute of a device with so much memory, and which one it is. Without one, that of a whole GPU:
+    its memory is what is short.
+    """
+    able = [
+        (
+            topology.empty_gpu(node, gpu).compute,
+            f"{percent(topology.empty_gpu(node, gpu).compute)}, of {device_name(gpu)} of node {node}",
+        )
+        for node, gpus in topology.usable.items()
+        for gpu in _firsts(gpus, memory)
+    ]
+    return max(able, default=(FULL_COMPUTE, ""))
+
+
+def _firsts(gpus: Mapping[int, int], memory: int) -> list[int]:
+    """Return the first device of each kind that has so much memory."""
+    kinds: dict[int, int] = {}
+    for gpu, usable in gpus.items():
+        if usable >= memory:
+            kinds.setdefault(kind_of(gpu), gpu)
+    return list(kinds.values())
 
 
 def _memory(topology: Topology, demand: Demand) -> Diagnosis | None:
@@ -86,17 +117,29 @@ def _memory(topology: Topology, demand: Demand) -> Diagnosis | None:
 
 def _count(topology: Topology, demand: Demand) -> Diagnosis | None:
     able = {
-        node: sum(1 for usable in gpus.values() if usable >= demand.footprint.memory)
+        node: sum(usable >= demand.footprint.memory and not is_slice(gpu) for gpu, usable in gpus.items())
         for node, gpus in topology.usable.items()
     }
     node = max(able, key=lambda name: able[name])
     if demand.footprint.gpus <= able[node]:
         return None
+    if not able[node]:
+        return _no_full_gpu(demand)
     return Diagnosis(
         Reason.TOO_FEW_GPUS_ON_A_NODE,
         f"{demand.model} needs {need_text(demand)} on one node; node {node} has the most that large, "
         f"{able[node]}. Lower parallelism to {able[node]} GPUs or fewer, or add a node with "
         f"{demand.footprint.gpus}.",
+    )
+
+
+def _no_full_gpu(demand: Demand) -> Diagnosis:
+    full = quantity(demand.footprint.gpus, "whole GPU")
+    out = "Declare footprint.gpuMemory, so that a slice may have it, or add" if demand.footprint.assumed else "Add"
+    return Diagnosis(
+        Reason.TOO_FEW_GPUS_ON_A_NODE,
+        f"{demand.model} needs {need_text(demand)}, and of that size the pool has slices of GPUs alone. {out} a node "
+        f"with {full}.",
     )
 
 

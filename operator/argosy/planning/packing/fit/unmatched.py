@@ -30,7 +30,7 @@ def no_match(nodes: Sequence[Node], group: Group) -> Diagnosis:
             return Diagnosis(
                 Reason.NO_MATCHING_NODE,
                 f"{one.model} and {other.model} share a server, and no node has what both require: {why}. Change one "
-                "of them, or split the ensemble.",
+                "of them, or let them be on two servers (split the ensemble, or drop the affinity).",
             )
     labelled = [node for node in nodes if not any(demand.requires.lacking(node.labels) for demand in group.demands)]
     return _no_gpus(labelled, group) if labelled else _no_labels(nodes, group)
