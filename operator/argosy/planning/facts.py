@@ -193,6 +193,11 @@ class Group:
         return bool(self.not_on_server or self.not_on_node)
 
     @property
+    def spread_required(self) -> bool:
+        """Whether its replicas are spread in any case, so that a node without the label may have none."""
+        return any(spread.required for spread in self.spread)
+
+    @property
     def first_gpus(self) -> bool:
         """Whether one of its models needs the first GPUs of its server."""
         return any(demand.footprint.first_gpus for demand in self.demands)

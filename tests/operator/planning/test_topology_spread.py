@@ -77,6 +77,8 @@ def test_another_node_is_preferred_to_another_zone() -> None:
         ("xxxxyz", 5, "xxyz", 1),
         ("xxx", 2, "xx", 0),
         ("x---", 3, "x", 2),
+        ("-x", 1, "x", 0),
+        ("--", 1, "", 1),
     ],
 )
 def test_a_required_spread_is_even_or_leaves_out(
@@ -120,6 +122,21 @@ def test_nodes_without_the_label_are_named() -> None:
         f"spread by {ZONE} (topologySpread, DoNotSchedule), and no node of the pool has that label"
         in unplaced[0].message
     )
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+def test_one_without_a_node_that_has_the_label_takes_nothing_from_others(limits: dict[str, Any]) -> None:
+    """They need the same, and are explained apart."""
+    spread_one = model("m", topologySpread=spread(ZONE), priority=9)
+    plan = planned(in_zones("-"), spread_one, model("n", priority=5), model("o", memory=60), **limits)
+    assert {p.model for s in plan.servers for p in s.placements} == {"n"}
+    assert {one.group: str(one.reason) for one in plan.unplaced} == {"m": "ReplicasApart", "o": "NoRoom"}
+
+
+def test_a_replica_that_serves_stays_on_a_node_without_the_label() -> None:
+    (facts,) = facts_of([pool(), model("m", topologySpread=spread(ZONE))], in_zones("--"))
+    plan = pack(replace(facts, current=running(("p-0", "n0"))))
+    assert [(server.name, server.node) for server in plan.servers] == [("p-0", "n0")]
 
 
 def test_the_strictest_of_an_ensemble_and_its_models_holds() -> None:

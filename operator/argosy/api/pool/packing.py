@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from argosy.api.values.base import ApiModel, Int
 from argosy.api.values.quantity import Duration, Quantity
@@ -28,11 +28,18 @@ def _no_boolean(value: Any) -> Any:
     return value
 
 
+def _moves_something(value: int) -> int:
+    """Return a number of bytes. Raises ValueError for 0."""
+    if not value:
+        raise ValueError('is 0; to move nothing, set spec.packing.consolidate to Recommend, or "Off" in quotes')
+    return value
+
+
 class ConsolidationBudget(ApiModel):
     """The most that consolidation moves within any hour. What one step needs beyond it is never done."""
 
     moves_per_hour: Int = Field(default=60, ge=1, le=10000, description="Replicas that are moved. Default: 60.")
-    bytes_per_hour: Quantity = Field(
+    bytes_per_hour: Annotated[Quantity, AfterValidator(_moves_something)] = Field(
         default=500 * GIB,
         description="Memory of the replicas that are moved, which is loaded on other servers. Default: 500Gi.",
         json_schema_extra={"default": "500Gi"},

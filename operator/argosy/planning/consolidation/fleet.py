@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from argosy.planning.consolidation.slots import FreeGpus, locations_of
-from argosy.planning.facts import CurrentServer, Device, Group, PoolFacts
+from argosy.planning.facts import CurrentServer, Device, Group, Node, PoolFacts
 from argosy.planning.packing.bound.replicas import BoundReplica, bound_replicas
 from argosy.planning.packing.layout import Assignment, Layout, Replica, Server, Topology
 from argosy.planning.packing.search.devices import devices_of
@@ -17,14 +17,17 @@ from argosy.planning.packing.search.state import State
 class RunningFleet:
     """A pool's servers that run, with a `state` in which their replicas sit where they are, each an item.
 
-    By server: `gpus` with their numbers in the state, `items` with the numbers of what is there, and `on_cpu`, the
-    replicas there that need no GPU. `owners`: the server of each GPU; `free`: the GPUs that none has. `fixed`: items
-    that must not move. `locations`: those of each GPU in which a slot can be, `counts` the free GPUs of each, and
-    `rating` how good what is free is.
+    By server: its node in `hosts`, `gpus` with their numbers in the state, `items` with the numbers of what is there,
+    and `on_cpu`, the replicas there that need no GPU. `nodes` and `groups` are by name. `owners`: the server of each
+    GPU; `free`: the GPUs that none has. `fixed`: items that must not move. `locations`: those of each GPU in which a
+    slot can be, `counts` the free GPUs of each, and `rating` how good what is free is.
     """
 
     facts: PoolFacts
     state: State
+    nodes: Mapping[str, Node]
+    groups: Mapping[str, Group]
+    hosts: dict[str, str]
     gpus: dict[str, tuple[int, ...]]
     items: dict[str, set[int]]
     on_cpu: dict[str, list[Replica]]
@@ -69,7 +72,22 @@ class RunningFleet:
                 locations.setdefault(gpu, []).append(number)
         counts = [sum(gpu in free for gpu in location) for location in every]
         rating = FreeGpus.of(counts, len(free))
-        return cls(facts, state, gpus, items, on_cpu, owners, free, frozenset(fixed), locations, counts, rating)
+        return cls(
+            facts,
+            state,
+            topology.nodes,
+            {group.name: group for group in facts.groups},
+            {server.name: server.node for server in facts.current},
+            gpus,
+            items,
+            on_cpu,
+            owners,
+            free,
+            frozenset(fixed),
+            locations,
+            counts,
+            rating,
+        )
 
     def bytes_of(self, item: Item) -> int:
         """Return the bytes that are loaded where an item goes: all of a GPU that it has for itself and declares no
@@ -110,9 +128,17 @@ class RunningFleet:
             self.counts[location] += by
         self.free = (self.free | came) - went
 
-    def node(self, server: str) -> str:
-        """Return the node of a server."""
-        return self.state.devices.nodes[self.state.devices.node[self.gpus[server][0]]]
+    def hosting(self, group: str) -> list[str]:
+        """Return the node of each replica of a group that has several."""
+        names = self.state.devices.nodes
+        on_gpus = (names[at] for at in self.state.hosts.get(group, Counter[int]()).elements())
+        on_cpu = (
+            self.hosts[server]
+            for server, replicas in self.on_cpu.items()
+            for replica in replicas
+            if replica.group.name == group
+        )
+        return [*on_gpus, *on_cpu]
 
     def add(self, number: int, server: str) -> None:
         """Record that an item, which the state has on its GPUs, is on a server, be it a new one."""
@@ -120,6 +146,7 @@ class RunningFleet:
         self.items.setdefault(server, set()).add(number)
         self.on_cpu.setdefault(server, [])
         self.gpus[server] = tuple(sorted({*self.gpus.get(server, ()), *gpus}))
+        self.hosts[server] = self.state.devices.nodes[self.state.devices.node[self.gpus[server][0]]]
         self.owners.update(dict.fromkeys(gpus, server))
         self._free(fewer=self.free & gpus)
 
@@ -130,7 +157,7 @@ class RunningFleet:
             self.state.sealed[gpu] = True
             del self.owners[gpu]
         self._free(more=gpus)
-        del self.items[server], self.on_cpu[server]
+        del self.items[server], self.on_cpu[server], self.hosts[server]
 
 
 def is_on_cpu(group: Group) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from argosy.planning.consolidation.closeness import puts_closer
 from argosy.planning.consolidation.fleet import RunningFleet
 from argosy.planning.consolidation.moves import Step
 from argosy.planning.consolidation.relocation import Relocation
@@ -94,7 +95,9 @@ def _candidates(fleet: RunningFleet, may_open: bool) -> Iterator[tuple[str, int]
 
 
 def _emptied(fleet: RunningFleet, server: str, limits: StepLimits, may_open: bool) -> _Result | None:
-    """Return the step that empties a server; None where its replicas find no other place."""
+    """Return the step that empties a server; None where its replicas find no other place, or where it only makes larger
+    slots and puts replicas closer together: as in a plan, replicas apart count more than slots, and less than GPUs.
+    """
     relocation = Relocation(fleet, limits.bytes, _PLACINGS, may_open=may_open)
     if not relocation.empty(server):
         return None
@@ -106,4 +109,6 @@ def _emptied(fleet: RunningFleet, server: str, limits: StepLimits, may_open: boo
     if moves is None or len(moves) > limits.moves or after <= before:
         return None
     freed = len(fleet.gpus[server]) - len(opened)
-    return _Result(Step(server, fleet.node(server), freed, moves, after.gain(before)), slots)
+    if freed <= 0 and puts_closer(fleet, moves):
+        return None
+    return _Result(Step(server, fleet.hosts[server], freed, moves, after.gain(before)), slots)

@@ -1,5 +1,6 @@
 """What a relocation comes to: moves from server to server, and the fleet once they are done."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
@@ -8,6 +9,7 @@ from argosy.planning.consolidation.moves import Move
 from argosy.planning.packing.layout import Assignment, Replica
 from argosy.planning.packing.search.items import Item
 from argosy.planning.packing.search.rules import component
+from argosy.planning.packing.spreading import crowding
 
 Slots = Mapping[int, Assignment]
 """GPUs by the number of an item, as the state numbers them."""
@@ -32,7 +34,7 @@ def moves_of(fleet: RunningFleet, server: str, before: Slots) -> tuple[Move, ...
         if receiving is None:
             return None
         models = (demand.model for demand in replica.group.demands)
-        moves.append(Move(replica.group.name, server, receiving, fleet.node(receiving), dict.fromkeys(models, ()), 0))
+        moves.append(Move(replica.group.name, server, receiving, fleet.hosts[receiving], dict.fromkeys(models, ()), 0))
     return tuple(moves) if _is_ordered(moves) else None
 
 
@@ -54,17 +56,23 @@ def _fresh_names(fleet: RunningFleet) -> Iterator[str]:
 
 
 def _server_for(fleet: RunningFleet, replica: Replica, source: str, preferred: Iterable[str]) -> str | None:
-    """Return a server for a replica that needs no GPU: first those that get other models of the step."""
-    for server in dict.fromkeys((*preferred, *fleet.gpus)):
-        if server in fleet.gpus and server != source and _takes(fleet, replica, server):
-            return server
-    return None
+    """Return a server for a replica that needs no GPU: far from others of its group, and of equally far ones first
+    those that get other models of the step.
+    """
+    every = (server for server in dict.fromkeys((*preferred, *fleet.gpus)) if server in fleet.gpus)
+    able = (server for server in every if server != source and _takes(fleet, replica, server))
+    if replica.group.replicas == 1:
+        return next(able, None)
+    others = Counter(fleet.hosting(replica.group.name))
+    others.subtract((fleet.hosts[source],))
+    nodes = [fleet.nodes[name] for name in others.elements()]
+    return min(able, key=lambda server: crowding(replica.group, fleet.nodes[fleet.hosts[server]], nodes), default=None)
 
 
 def _takes(fleet: RunningFleet, replica: Replica, server: str) -> bool:
     state = fleet.state
     here = [*fleet.on_cpu[server], *(state.items[number].replica for number in fleet.items[server])]
-    node = next(node for node in fleet.facts.nodes if node.name == fleet.node(server))
+    node = fleet.nodes[fleet.hosts[server]]
     apart = all(other.group.name != replica.group.name for other in here)
     size = sum(other.group.size for other in here) + replica.group.size
     fits = size <= fleet.facts.placed_bytes

@@ -10,10 +10,11 @@ Shape = tuple[object, ...]
 
 def shape(replica: Replica) -> Shape:
     """Return a value that is the same for equivalent replicas. Those of a group with several stay apart, so they are
-    like no other group's.
+    like no other group's, and so is a group that is spread in any case.
     """
     group = replica.group
-    return (*_needs(replica), group.priority, group.name if group.replicas > 1 or group.separated else "")
+    own = group.replicas > 1 or group.separated or group.spread_required
+    return (*_needs(replica), group.priority, group.name if own else "")
 
 
 @dataclass(slots=True)
@@ -31,7 +32,8 @@ class Hopeless:
         Where that is not because its group's replicas stay apart, nothing that needs the same fits either.
         """
         self.shapes.add(shape(replica))
-        if replica.group.replicas == 1 or best(layout, _stranger(replica)) is None:
+        alone = replica.group.replicas == 1 and not replica.group.spread_required
+        if alone or best(layout, _stranger(replica)) is None:
             self.shapes.add(_needs(replica))
 
 

@@ -134,7 +134,7 @@ class Topology:
 
     def limits_of(self, group: Group) -> Limits:
         """Return how many replicas each domain may have of a group; nothing where it is not spread."""
-        return self.limits.get(group.name, ()) if any(spread.required for spread in group.spread) else ()
+        return self.limits.get(group.name, ()) if group.spread_required else ()
 
     @property
     def taken(self) -> frozenset[str]:
@@ -296,7 +296,8 @@ def _usable(node: Node, headroom: int) -> dict[int, int]:
 def _label_keys(facts: PoolFacts) -> tuple[str, ...]:
     """Return the labels by which a node may suit a group and not another one."""
     required = label_keys(demand.requires for group in facts.groups for demand in group.demands)
-    spreads = {spread.key for group in facts.groups if group.replicas > 1 for spread in group.spread}
+    spread = (group for group in facts.groups if group.replicas > 1 or group.spread_required)
+    spreads = {one.key for group in spread for one in group.spread}
     return tuple(sorted(required | (spreads - {HOSTNAME})))
 
 

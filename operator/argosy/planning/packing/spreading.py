@@ -52,7 +52,7 @@ def limits_by_group(
 
     `usable`: bytes of each GPU, by node; `labels`: those by which a node may suit a group and not another one.
     """
-    spread = [group for group in groups if group.replicas > 1 and any(one.required for one in group.spread)]
+    spread = [group for group in groups if group.spread_required]
     if not spread:
         return {}
     keys = {one.key for group in spread for one in group.spread if one.required}

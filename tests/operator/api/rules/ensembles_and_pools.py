@@ -47,6 +47,11 @@ POOL: list[Case] = [
         "spec.packing.consolidationBudget.movesPerHour",
         "1 or more",
     ),
+    (
+        {"packing.consolidationBudget": {"bytesPerHour": "0"}},
+        "spec.packing.consolidationBudget.bytesPerHour",
+        "to move nothing, set spec.packing.consolidate to Recommend",
+    ),
     ({"runtime.args": ["log-verbose=1"]}, "spec.runtime.args[0]", "--name=value"),
     ({"runtime.args": ["--log-verbose=1", "--http-port=1"]}, "spec.runtime.args[1]", "clients and probes"),
     ({"runtime.args": ["--cache-c=local"]}, "spec.runtime.args[0]", "set spec.cache"),

@@ -7,14 +7,15 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.operator.planning.consolidation.fleets import after, churned, exclusive, running, shared
-from tests.operator.planning.declared import GIB, gpu_node, linked_node
+from tests.operator.planning.consolidation.fleets import POOL, after, churned, exclusive, running, shared
+from tests.operator.planning.declared import GIB, gpu_node, linked_node, lone
 from tests.properties import examples
 
 from argosy.planning.consolidation.moves import Step, applied
 from argosy.planning.consolidation.search import StepLimits, find_steps
 from argosy.planning.facts import Demand, Footprint, Group, PoolFacts
 from argosy.planning.packing.solve import pack
+from argosy.planning.spreading import ZONE
 
 NO_LIMIT = StepLimits(1 << 60, 1000)
 HALF_EMPTY = {
@@ -94,6 +95,77 @@ def test_free_gpus_of_two_nodes_become_a_larger_slot_of_one() -> None:
     moved = after(applied(facts, step.moves))
     assert free_slots(moved) > free_slots(facts)
     assert find_steps(moved, (), NO_LIMIT) == ()
+
+
+def crowding(facts: PoolFacts) -> tuple[int, int]:
+    """Return how many replicas share a node with another one of their model, and how many share a zone."""
+    zones = {node.name: node.domain(ZONE) for node in facts.nodes}
+    several = [group.demands[0].model for group in facts.groups if group.replicas > 1]
+    hosts = {model: [one.node for one in facts.current if model in one.placed] for model in several}
+    in_zones = [[zones[node] for node in nodes] for nodes in hosts.values()]
+    return (
+        sum(len(nodes) - len(set(nodes)) for nodes in hosts.values()),
+        sum(len(of_model) - len(set(of_model)) for of_model in in_zones),
+    )
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        (shared("m", 40, replicas=2),),
+        (replace(exclusive("x"), replicas=2),),
+        (replace(exclusive("x"), replicas=2), lone("c", Footprint(), 2)),
+    ],
+    ids=["shared", "exclusive", "next to some on the CPU"],
+)
+def test_a_larger_slot_is_not_worth_replicas_close_together(groups: tuple[Group, ...]) -> None:
+    nodes = (linked_node("a", 2), linked_node("b", 2))
+    facts = after(PoolFacts(POOL, nodes, groups, headroom=0))
+    assert len({server.node for server in facts.current}) == 2
+    assert find_steps(facts, (), NO_LIMIT) == ()
+
+
+def test_replicas_on_the_cpu_stay_apart_too() -> None:
+    nodes = (linked_node("a", 2), linked_node("b", 2))
+    servers = {"p-0": ("a", (0,), {"x": (0,), "c": ()}), "p-1": ("b", (0,), {"y": (0,), "c": ()})}
+    facts = running(servers, (exclusive("x"), exclusive("y"), lone("c", Footprint(), 2)), nodes)
+    assert find_steps(facts, (), NO_LIMIT) == ()
+    third = {**servers, "p-2": ("c", (), {"d": ()})}
+    groups = (exclusive("x"), exclusive("y"), lone("c", Footprint(), 2), lone("d", Footprint()))
+    (step,) = find_steps(running(third, groups, (*nodes, gpu_node("c", 0))), (), NO_LIMIT)
+    assert {(move.group, move.node) for move in step.moves} == {("x", "b"), ("c", "c")}
+
+
+def test_a_gpu_is_worth_replicas_on_one_node_as_it_is_to_a_plan() -> None:
+    nodes = (gpu_node("a", 2), gpu_node("b", 1))
+    servers = {
+        "p-0": ("a", (0,), {"m": (0,), "x": (0,)}),
+        "p-1": ("a", (1,), {"n": (1,)}),
+        "p-2": ("b", (0,), {"m": (0,)}),
+    }
+    groups = (shared("m", 30, replicas=2), shared("n", 40), shared("x", 45))
+    facts = running(servers, groups, nodes)
+    (step,) = find_steps(facts, (), NO_LIMIT)
+    assert (step.freed, step.server) == (1, "p-2")
+    assert pack(replace(facts, current=())).gpus_used == pack(applied(facts, step.moves)).gpus_used == 2
+
+
+@examples(10)
+@given(st.integers(0, 10_000))
+def test_no_step_that_frees_nothing_puts_replicas_closer_together(seed: int) -> None:
+    random = Random(seed)
+    facts = churned(seed)
+    zoned = tuple(replace(node, labels={ZONE: random.choice("xyz")}) for node in facts.nodes)
+    facts = after(replace(facts, nodes=zoned, groups=tuple(_with_cpu_replicas(facts, random))))
+    while steps := find_steps(facts, (), NO_LIMIT):
+        following = after(applied(facts, steps[0].moves))
+        assert steps[0].freed or crowding(following) <= crowding(facts)
+        facts = following
+
+
+def _with_cpu_replicas(facts: PoolFacts, random: Random) -> list[Group]:
+    """Return the groups of a fleet with a few on the CPU in addition."""
+    return [*facts.groups, *(lone(f"c{at}", Footprint(), random.randint(1, 3)) for at in range(3))]
 
 
 def test_the_models_of_an_ensemble_and_those_on_the_cpu_move_together() -> None:

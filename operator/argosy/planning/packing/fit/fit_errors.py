@@ -39,7 +39,8 @@ class FitErrors:
         """
         key, names = shape(replica), _names(replica)
         if key not in self.cache:
-            anonymous = replica if replica.group.replicas > 1 else _renamed(replica, names)
+            named = replica.group.replicas > 1 or replica.group.spread_required
+            anonymous = replica if named else _renamed(replica, names)
             why = lack(self.view, anonymous)
             self.cache[key] = replace(why, message=f"{self.outranked.words(anonymous)}{why.message}")
         message = self.cache[key].message

@@ -63,7 +63,7 @@ class Item:
     @property
     def shape(self) -> object:
         """What is the same for items of which none has a place where one of them has none."""
-        own = self.group if self.apart or self.separated else ""
+        own = self.group if self.apart or self.separated or self.limits else ""
         return self.needs, self.nodes, self.size, self.first_gpus, own
 
     def assignment(self, slots: Assignment) -> Assignment:
@@ -87,11 +87,12 @@ def items_of(topology: Topology, replicas: Sequence[Replica]) -> list[Item]:
     items = []
     for number, replica in enumerate(ordered):
         item = _item(number, replica, _nodes(topology, replica, allowed))
+        group = replica.group
+        item.limits = topology.limits_of(group)
         if item.apart:
-            group = replica.group
             if group.spread not in keys:
                 keys[group.spread] = preferred_keys(group, topology.nodes.values())
-            item.limits, item.preferred = topology.limits_of(group), keys[group.spread]
+            item.preferred = keys[group.spread]
         items.append(item)
     return items
 

@@ -148,7 +148,7 @@ class State:
     def _count(self, item: Item, gpu: int, sign: int) -> None:
         """Count an item on its server and on its node."""
         self.sizes[gpu] += sign * item.size
-        if item.apart or item.separated:
+        if item.apart or item.separated or item.limits:
             hosts = self.hosts.setdefault(item.group, Counter())
             node = self.devices.node[gpu]
             for limit in item.limits:
