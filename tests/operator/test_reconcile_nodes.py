@@ -209,3 +209,33 @@ def test_what_runs_on_broken_gpus_moves_in_order_and_stays_without_another_node(
 def test_an_unknown_state_of_gpus_is_no_fault() -> None:
     node = ailing("a", "Unknown")
     assert (node.schedulable, node.lost, node.fault) == (True, False, "")
+
+
+def leaving(node: Node, *gpus: int) -> Node:
+    """Return the node, of which these GPUs are to be left."""
+    left = tuple(
+        replace(gpu, leaving=gpu.index in gpus, closed="taint" if gpu.index in gpus else "") for gpu in node.gpus
+    )
+    return replace(node, gpus=left)
+
+
+def test_what_runs_on_a_gpu_that_is_to_be_left_moves_in_order_and_stays_without_another() -> None:
+    cluster = Cluster((gpu_node("a", 2), gpu_node("b", 1)))
+    resources = [pool(), model("m", memory=60), model("n", memory=60), model("o", memory=60)]
+    cluster.settle(resources)
+    on = {name: server.slot() for name, server in cluster.servers.items()}
+    cluster.nodes = (leaving(cluster.nodes[0], 0), cluster.nodes[1])
+    cluster.keep_routed(resources, {"m", "n", "o"})
+    assert {name: server.slot() for name, server in cluster.servers.items()} == on
+    message = cluster.message("ServingPool default/p", ConditionType.PLACED)
+    assert "; only for the servers that have them: a/0 (taint)" in message
+    cluster.nodes = (cluster.nodes[0], gpu_node("b", 2))
+    cluster.keep_routed(resources, {"m", "n", "o"})
+    assert sorted(server.slot() for server in cluster.servers.values()) == [("a", (1,)), ("b", (0,)), ("b", (1,))]
+
+
+def test_nothing_new_gets_a_gpu_that_is_to_be_left_and_the_message_says_why() -> None:
+    cluster = Cluster((leaving(gpu_node("a"), 0),))
+    cluster.settle([pool(), model("m")])
+    assert cluster.servers == {}
+    assert "to be left (taint)" in cluster.message("m", ConditionType.PLACED)

@@ -21,13 +21,35 @@ Device = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
+class DraDevice:
+    """A GPU, or a part of one, that a DRA driver publishes and Pods have by a ResourceClaim.
+
+    `driver`, `pool` and `name` identify it; `device_class` and `selector`, a CEL expression that it alone meets on its
+    node, are what a ResourceClaim asks for. `profile`: of a part of a GPU. `consumes`: what it takes of its node's
+    counters. `taint`: a taint that keeps new Pods away, as `key=value:NoSchedule`; `evicts`: it ends what runs.
+    """
+
+    driver: str
+    pool: str
+    name: str
+    device_class: str
+    selector: str
+    profile: str = ""
+    consumes: tuple[tuple[str, int], ...] = ()
+    taint: str = ""
+    evicts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
     """One device of a node. A CPU slot (a node that serves without GPUs) is a `Gpu` with `is_cpu`.
 
     `withheld_by`: the other holder, as `Pod team/train-0` or `ServingPool default/a`; empty where it may be planned
     with. `reclaimable`: that pool no longer needs it, and gives it up once another one claims it. `cordoned`: it is not
     used after device errors. `compute`: thousandths of a whole GPU's. The index of a slice says what it is
-    (`planning/nodes/slices.py`).
+    (`planning/nodes/slices.py`). `closed`: why no other server gets it than the one that has it; `leaving`: what runs
+    there moves to where there is room, and stays where there is none. `device`: what a DRA driver publishes, None of
+    what a device plugin offers.
     """
 
     index: int
@@ -38,6 +60,9 @@ class Gpu:
     reclaimable: bool = False
     cordoned: bool = False
     compute: int = 1000
+    closed: str = ""
+    leaving: bool = False
+    device: DraDevice | None = None
 
     def usable(self, headroom: int) -> int:
         """Return the bytes that models may take when `headroom` thousandths stay free."""
@@ -52,7 +77,9 @@ class Node:
     `stale`: these are its last known facts, so that what runs there stays though it does not answer. `lost`: for so
     long, or for this pool, that what runs there moves to where there is room, and stays where there is none. `boot_id`
     is another each time that it starts, empty where that is not known. `fault`: why its devices cannot be read, and the
-    way out.
+    way out. `former`: devices that servers had when they were last noted, and that it no longer reports. `settings`:
+    Argosy's annotations of it. `plugged`: a device plugin offers GPUs there. `counters`: what the devices that DRA
+    drivers publish share.
     """
 
     name: str
@@ -69,6 +96,10 @@ class Node:
     lost: bool = False
     boot_id: str = ""
     fault: str = ""
+    former: tuple[Gpu, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    plugged: bool = False
+    counters: Mapping[str, int] = field(default_factory=dict)
 
     def architecture(self, on_gpu: bool) -> str:
         """Return what an engine is compiled for: the compute capability of the GPUs, as `9.0`, or the CPU's name, as

@@ -35,19 +35,24 @@ def pool_status(
     cordons: Sequence[CordonedGpu] = (),
     faulty: Sequence[Node] = (),
     consolidation: ConsolidationStatus | None = None,
+    closed: Sequence[str] = (),
 ) -> ServingPoolStatus:
     """Return the status of a valid pool. The models of each GPU are not listed: servers' ConfigMaps record them.
 
     `disruption`: the servers that the round was not allowed to stop; `cordons`: the cordoned GPUs;
-    `faulty`: nodes whose devices cannot be read; `consolidation`: what would come free, or is moved.
+    `faulty`: nodes whose devices cannot be read; `consolidation`: what would come free, or is moved; `closed`: devices
+    that only the servers get which have them.
     """
     plan, reports = progress.plan, progress.observed.reports
     servers = tuple(_server(server, reports.get(server.name)) for server in plan.servers)
-    generation = pool.metadata.generation
+    generation, notes = pool.metadata.generation, _notes(pool, cordons, faulty, closed)
     return ServingPoolStatus(
         observed_generation=generation,
         conditions=conditions(
-            before, _findings(pool, plan, servers, reports, disruption, _notes(pool, cordons, faulty)), generation, now
+            before,
+            _findings(pool, plan, servers, reports, disruption, notes),
+            generation,
+            now,
         ),
         replicas=len(servers),
         available_replicas=sum(server.ready for server in servers),
@@ -179,10 +184,13 @@ def _placed(pool: ServingPool, plan: PoolPlan, notes: str) -> Finding:
     return Finding(kind, False, reason, f"{without} without a place: {why}")
 
 
-def _notes(pool: ServingPool, cordons: Sequence[CordonedGpu], faulty: Sequence[Node]) -> str:
-    """Return clauses with the cordoned GPUs and the nodes whose devices cannot be read; empty if there are none."""
+def _notes(pool: ServingPool, cordons: Sequence[CordonedGpu], faulty: Sequence[Node], closed: Sequence[str]) -> str:
+    """Return clauses with the cordoned GPUs, those that only their servers get, and the nodes whose devices cannot be
+    read; empty if there are none.
+    """
     faults = listed((f"{node.name}: {node.fault}" for node in faulty), _FAULTS)
-    return _cordoned(pool, cordons) + (f"; nodes that take nothing new: {faults}" if faults else "")
+    left = f"; only for the servers that have them: {listed(closed, _FAULTS)}" if closed else ""
+    return _cordoned(pool, cordons) + left + (f"; nodes that take nothing new: {faults}" if faults else "")
 
 
 def _cordoned(pool: ServingPool, cordons: Sequence[CordonedGpu]) -> str:

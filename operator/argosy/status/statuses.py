@@ -11,7 +11,7 @@ from argosy.planning.facts import Refusal
 from argosy.planning.migration.choices import VariantChoice
 from argosy.planning.migration.pool_migration import PoolMigration
 from argosy.planning.migration.state import PoolState
-from argosy.planning.nodes.selection import faulty
+from argosy.planning.nodes.selection import closed_devices, faulty
 from argosy.planning.variants import RoutedModel, VariantModel
 from argosy.round import DecidedRound
 from argosy.status.ensemble import ensemble_status
@@ -106,6 +106,7 @@ class _Writer:
                 gpus,
                 faulty(resource, self._snapshot.nodes),
                 consolidated.status if consolidated is not None else None,
+                closed_devices(self._pools[resource.key].plan.servers, self._snapshot.nodes),
             )
         progress = self._pools[resource.pool_key]
         if isinstance(resource, InferenceModel):

@@ -28,14 +28,14 @@ def test_what_people_made_of_a_note_says_nothing(text: str) -> None:
 
 def test_a_node_that_reports_no_gpus_keeps_them_and_takes_nothing_new() -> None:
     silent = Node("a", (), labels={"zone": "x"}, schedulable=False, stale=True)
-    (result,) = with_last_reported([silent], {"a": NOTED})
+    (result,) = with_last_reported([silent], [NOTED])
     assert result == replace(NOTED, labels={"zone": "x"}, schedulable=False, stale=True)
 
 
 def test_a_node_whose_gpus_seem_to_be_gone_is_as_if_cordoned() -> None:
-    (result,) = with_last_reported([Node("a", (Gpu(0, GIB, is_cpu=True),))], {"a": NOTED})
+    (result,) = with_last_reported([Node("a", (Gpu(0, GIB, is_cpu=True),))], [NOTED])
     assert (result.gpus, result.schedulable, result.stale) == (NOTED.gpus, False, False)
 
 
 def test_a_node_that_tells_of_its_gpus_is_believed() -> None:
-    assert with_last_reported([gpu_node("a"), gpu_node("b")], {"a": NOTED}) == (gpu_node("a"), gpu_node("b"))
+    assert with_last_reported([gpu_node("a"), gpu_node("b")], [NOTED]) == (gpu_node("a"), gpu_node("b"))

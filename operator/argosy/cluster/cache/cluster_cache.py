@@ -83,7 +83,7 @@ class ClusterCache:
         """Return the nodes. A node that reports no GPUs gets those recorded with the servers on it."""
         details = (owned.detail for owned in self._indexers[kinds.CONFIG_MAP.name].all())
         noted = (detail.hardware for detail in details if isinstance(detail, Desired))
-        return with_last_reported(self._nodes.all(), {node.name: node for node in noted if node is not None})
+        return with_last_reported(self._nodes.all(), (node for node in noted if node is not None))
 
     def foreign_gpus(self) -> PodGpus:
         """Return the GPUs that other Pods use, by node and Pod."""

@@ -243,7 +243,8 @@ class Reconciler:
         now, memory = self._clock(), inputs.memory
         soon = now + timedelta(seconds=DEFERRED_RETRY_S) if rendered.activating.again else None
         patience = next_concession(inputs.view.reports, now)
-        wakes = (outcome.wake, rendered.wake, soon, patience, memory.ages.next_expiry(now))
+        settled = self._reservations.next_hold_end(now)
+        wakes = (outcome.wake, rendered.wake, soon, patience, settled, memory.ages.next_expiry(now))
         return _again(now, memory.refusals, inputs.moved, rendered.deferred, wakes)
 
     def _mark_changed(self, pools: Iterable[PoolKey]) -> None:

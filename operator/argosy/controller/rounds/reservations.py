@@ -9,7 +9,9 @@ from argosy.controller.ports import Cache
 from argosy.planning.builds.build import JobState, ScheduledBuild
 from argosy.planning.facts import CurrentServer, Device, Node, ServerReport
 from argosy.planning.nodes.device_errors import failing
-from argosy.planning.nodes.lost_gpus import GpuUse, answering, short, without_lost
+from argosy.planning.nodes.holds import CountHolds
+from argosy.planning.nodes.lost_gpus import GpuUse, answering
+from argosy.planning.nodes.present import present
 from argosy.planning.nodes.reservations import conceded, devices, reserved
 from argosy.planning.plan import FleetPlan
 
@@ -38,6 +40,7 @@ class Reservations:
     def __init__(self, cluster: Cache) -> None:
         self._cluster = cluster
         self._pools: dict[PoolKey, _Pool] = {}
+        self._holds = CountHolds()
 
     def of(
         self,
@@ -53,7 +56,8 @@ class Reservations:
         own = reserved_pool.decided if reserved_pool is not None else self._cluster.pool(key).current
         pools = (other for other in self._cluster.pools() | self._pools.keys() if other != key)
         others = {other: (*self._holdings(other), *self._building(other)) for other in pools}
-        left = self._left({**others, key: tuple(own)}, {key: reports}, frozenset[Device]().union(*cordoned.values()))
+        servers, reported = {**others, key: tuple(own)}, {key: reports}
+        left = self._left(servers, reported, frozenset[Device]().union(*cordoned.values()), now)
         nodes = reserved(left, own, others, self._cluster.foreign_gpus(), conceded(own, reports, now))
         claims = (pool.claims for other, pool in self._pools.items() if other != key)
         return nodes, tuple(own), frozenset().union(*claims)
@@ -63,16 +67,24 @@ class Reservations:
         servers: Mapping[PoolKey, Sequence[CurrentServer]],
         reports: Mapping[PoolKey, Sequence[ServerReport]],
         cordoned: frozenset[Device],
+        now: datetime,
     ) -> tuple[Node, ...]:
         """Return the nodes without the GPUs that they have lost. Other pools' reports are read only where one has."""
         nodes = self._cluster.nodes()
+        self._holds = self._holds.after(nodes, now)
         reserved_gpus = devices(server for of_pool in servers.values() for server in of_pool)
-        if not short(nodes, reserved_gpus):
-            return nodes
-        reported = {key: reports.get(key) or self._cluster.pool(key).reports for key in servers}
-        heard = (answering(of_pool, reported[key]) for key, of_pool in servers.items())
-        faulty = (failing(of_pool, reported[key]) for key, of_pool in servers.items())
-        return without_lost(nodes, GpuUse(reserved_gpus, frozenset().union(*heard), cordoned.union(*faulty)))
+
+        def use() -> GpuUse:
+            reported = {key: reports.get(key) or self._cluster.pool(key).reports for key in servers}
+            heard = (answering(of_pool, reported[key]) for key, of_pool in servers.items())
+            faulty = (failing(of_pool, reported[key]) for key, of_pool in servers.items())
+            return GpuUse(reserved_gpus, frozenset().union(*heard), cordoned.union(*faulty))
+
+        return present(nodes, reserved_gpus, use, self._holds)
+
+    def next_hold_end(self, now: datetime) -> datetime | None:
+        """Return when the GPUs of a node whose number of them changed count as it reports them, if one's are held."""
+        return self._holds.next_end(now)
 
     def decided(
         self, key: PoolKey, servers: Sequence[CurrentServer], plan: FleetPlan, builds: Iterable[ScheduledBuild] = ()

@@ -171,6 +171,9 @@ def _is_restricted(group: Group) -> bool:
 
 
 def _is_usable(topology: Topology, server: CurrentServer) -> bool:
+    """Return whether a server has its GPUs, and is to leave none of them: that comes first."""
+    if not topology.leaving.get(server.node, frozenset[int]()).isdisjoint(server.gpus):
+        return False
     return server.node in topology.nodes and set(server.gpus) <= topology.usable[server.node].keys()
 
 

@@ -1,28 +1,45 @@
-"""The GPUs of a node that does not report them, as they were last noted with the servers that run there."""
+"""The devices of a node that does not report them, as they were last noted with the servers that run there."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from argosy.planning.facts import Gpu, Node
-from argosy.planning.nodes.slices import compute_of, is_slice
+from argosy.planning.facts import DraDevice, Gpu, Node
+from argosy.planning.nodes.slices import compute_of, is_dra, is_slice
+
+_GONE = (
+    "servers have its GPUs by ResourceClaims, and no ResourceSlice has them now; wait for the node's DRA driver, or "
+    "see its log"
+)
 
 
-def with_last_reported(nodes: Iterable[Node], noted: Mapping[str, Node]) -> tuple[Node, ...]:
-    """Return the nodes. A node that reports no GPU gets those recorded in its servers' ConfigMaps."""
-    return tuple(_with_gpus(node, noted[node.name]) if _lacks(node, noted) else node for node in nodes)
+def with_last_reported(nodes: Iterable[Node], noted: Iterable[Node]) -> tuple[Node, ...]:
+    """Return the nodes. A node that reports no GPU gets those recorded in its servers' ConfigMaps; one that lacks
+    slices, or devices of DRA drivers, has these as former ones.
+    """
+    of_node: dict[str, list[Node]] = {}
+    for one in noted:
+        of_node.setdefault(one.name, []).append(one)
+    return tuple(_with_noted(node, of_node[node.name]) if node.name in of_node else node for node in nodes)
 
 
-def hardware_text(node: Node) -> str:
+def hardware_text(node: Node, of: Collection[int] = ()) -> str:
     """Return the GPUs of a node as JSON: bytes of each, indexes if there are slices, holders, NVLink, product and
     compute capability.
+
+    Of the devices that DRA drivers publish, and of those that the node no longer reports, those are noted that the
+    server has (`of`).
     """
-    gpus = [gpu for gpu in node.gpus if not gpu.is_cpu]
+    former = [gpu for gpu in node.former if gpu.index in of]
+    gpus = [gpu for gpu in node.gpus if not gpu.is_cpu and (gpu.device is None or gpu.index in of)] + former
+    parts = any(is_slice(gpu.index) or gpu.device is not None for gpu in gpus)
+    published = {str(gpu.index): _device_note(gpu.device, gpu.compute) for gpu in gpus if gpu.device is not None}
     return json.dumps(
         {
             "memory": [gpu.memory for gpu in gpus],
-            **({"indexes": [gpu.index for gpu in gpus]} if any(is_slice(gpu.index) for gpu in gpus) else {}),
+            **({"indexes": [gpu.index for gpu in gpus]} if parts else {}),
+            **({"devices": published} if published else {}),
             "withheld": {str(gpu.index): gpu.withheld_by for gpu in gpus if gpu.withheld_by},
             "nvlink": [sorted(joined) for joined in node.nvlink],
             "product": node.product,
@@ -32,6 +49,21 @@ def hardware_text(node: Node) -> str:
     )
 
 
+def _device_note(device: DraDevice, compute: int) -> dict[str, Any]:
+    """Return what a ResourceClaim asks for by a device, and its share of compute. What it shares with others is no part
+    of it: a device that is not published shares nothing.
+    """
+    return {
+        "driver": device.driver,
+        "pool": device.pool,
+        "name": device.name,
+        "deviceClass": device.device_class,
+        "selector": device.selector,
+        "profile": device.profile,
+        "compute": compute,
+    }
+
+
 def parse_hardware(name: str, text: str) -> Node | None:
     """Return the node of this name, as a text of `hardware_text` has it. None where it is no such text: people edit
     ConfigMaps.
@@ -39,9 +71,9 @@ def parse_hardware(name: str, text: str) -> Node | None:
     try:
         read: dict[str, Any] = json.loads(text)
         withheld = {int(index): str(holder) for index, holder in read["withheld"].items()}
-        product = str(read["product"])
+        product, devices = str(read["product"]), read.get("devices", {})
         gpus = tuple(
-            Gpu(index, int(memory), withheld_by=withheld.get(index, ""), compute=compute_of(index, product))
+            _gpu(index, int(memory), product, withheld.get(index, ""), devices.get(str(index)))
             for index, memory in zip(read.get("indexes") or range(len(read["memory"])), read["memory"], strict=True)
         )
         nvlink = tuple(frozenset(map(int, joined)) for joined in read["nvlink"])
@@ -50,16 +82,42 @@ def parse_hardware(name: str, text: str) -> Node | None:
         return None
 
 
-def _lacks(node: Node, noted: Mapping[str, Node]) -> bool:
-    return node.name in noted and all(gpu.is_cpu for gpu in node.gpus)
+def _gpu(index: int, memory: int, product: str, withheld_by: str, note: dict[str, Any] | None) -> Gpu:
+    if note is None:
+        return Gpu(index, memory, withheld_by=withheld_by, compute=compute_of(index, product))
+    device = DraDevice(
+        driver=str(note["driver"]),
+        pool=str(note["pool"]),
+        name=str(note["name"]),
+        device_class=str(note["deviceClass"]),
+        selector=str(note["selector"]),
+        profile=str(note["profile"]),
+    )
+    return Gpu(index, memory, compute=int(note["compute"]), device=device)
 
 
-def _with_gpus(node: Node, noted: Node) -> Node:
+def _with_noted(node: Node, noted: Sequence[Node]) -> Node:
+    every = {gpu.index: gpu for one in noted for gpu in one.gpus}
+    here = {gpu.index for gpu in node.gpus}
+    former = tuple(
+        gpu for index, gpu in sorted(every.items()) if index not in here and (is_slice(index) or is_dra(index))
+    )
+    last = {gpu.index: gpu for gpu in noted[-1].gpus} | {i: gpu for i, gpu in every.items() if is_dra(i)}
+    if all(gpu.is_cpu for gpu in node.gpus):
+        return _with_gpus(node, noted[-1], last.values())
+    if any(map(is_dra, every)) and not any(map(is_dra, here)) and not node.plugged:
+        return replace(_with_gpus(node, noted[-1], last.values()), fault=node.fault or _GONE)
+    return replace(node, former=former) if former else node
+
+
+def _with_gpus(node: Node, noted: Node, gpus: Iterable[Gpu]) -> Node:
+    every = tuple(sorted(gpus, key=lambda gpu: gpu.index))
     return replace(
         node,
-        gpus=noted.gpus,
+        gpus=every,
         product=noted.product,
         compute_capability=noted.compute_capability,
         nvlink=noted.nvlink,
         schedulable=False,
+        stale=node.stale or any(gpu.device is not None for gpu in every),
     )

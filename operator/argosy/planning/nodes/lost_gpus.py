@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from argosy.planning.facts import CurrentServer, Device, Gpu, Node, ServerReport
 from argosy.planning.nodes.reservations import devices
-from argosy.planning.nodes.slices import kind_of
+from argosy.planning.nodes.slices import is_dra, kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,15 @@ def answering(servers: Iterable[CurrentServer], reports: Iterable[ServerReport])
 
 
 def short(nodes: Iterable[Node], served: Collection[Device]) -> set[str]:
-    """Return the names of the nodes that report fewer GPUs, or slices of a kind, than servers count there."""
+    """Return the names of the nodes that report fewer GPUs, or slices of a kind, than servers count there.
+
+    Devices of DRA drivers are not counted: each is itself, and none stands for another one.
+    """
     most: dict[tuple[str, int], int] = {}
     for name, index in served:
-        kind = kind_of(index)
-        most[name, kind] = max(index - kind, most.get((name, kind), -1))
+        if not is_dra(index):
+            kind = kind_of(index)
+            most[name, kind] = max(index - kind, most.get((name, kind), -1))
     kinds = {kind for _, kind in most}
     every = ((node, kind) for node in nodes for kind in kinds)
     return {node.name for node, kind in every if 0 < _count(node, kind) <= most.get((node.name, kind), -1)}
@@ -73,7 +77,8 @@ def _count(node: Node, kind: int) -> int:
 
 
 def _without_lost(node: Node, use: GpuUse) -> Node:
-    kinds = sorted({kind_of(index) for name, index in use.assigned if name == node.name})
+    plugin = (index for name, index in use.assigned if name == node.name and not is_dra(index))
+    kinds = sorted({kind_of(index) for index in plugin})
     for kind in kinds:
         if _count(node, kind) > 0:
             node = _without_lost_of_kind(node, use, kind)

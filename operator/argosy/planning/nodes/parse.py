@@ -12,6 +12,9 @@ from argosy_common.wording import shortened
 
 NVLINK = "argosy.dev/nvlink"
 """An annotation: `all`, `none`, or the groups of joined GPUs by index, as `0,1;2,3`."""
+PARTITIONS = "argosy.dev/gpu-partitions"
+"""An annotation: the profiles that GPUs are divided into which a DRA driver can divide, as `3g.40gb,1g.10gb`."""
+SETTINGS = (NVLINK, PARTITIONS)
 _GPU = GPU_RESOURCE
 _SINGLE = "-MIG-"
 """In a product's name before the profile of its slices, under the device plugin's single strategy."""
@@ -45,11 +48,12 @@ def node_of(body: Mapping[str, Any]) -> Node:
         or _cpu_slot(status),
         product=product,
         compute_capability=_capability(node.labels),
-        nvlink=_nvlink(_map(_map(body, "metadata"), "annotations").get(NVLINK), product, offer.count),
+        nvlink=nvlink_of(node.settings, product, offer.count),
         schedulable=offer.now and not ailing and not _map(body, "spec").get("unschedulable"),
         stale=False,
         lost=bool(ailing),
         fault=ailing,
+        plugged=_is_plugged(status),
     )
 
 
@@ -58,7 +62,7 @@ def state_of(body: Mapping[str, Any]) -> Node:
     has no name, or if its labels are not a map.
     """
     metadata, spec = _map(body, "metadata"), _map(body, "spec")
-    name = metadata.get("name")
+    name, notes = metadata.get("name"), _map(metadata, "annotations")
     if not isinstance(name, str) or not name:
         raise BadNodeError("metadata.name: is required")
     readiness = _readiness(_map(body, "status"))
@@ -76,6 +80,7 @@ def state_of(body: Mapping[str, Any]) -> Node:
         unready_since=_since(readiness),
         stale=True,
         boot_id=str(_map(_map(body, "status"), "nodeInfo").get("bootID") or ""),
+        settings={key: str(notes[key]) for key in SETTINGS if notes.get(key) is not None},
     )
 
 
@@ -121,6 +126,12 @@ def _offer(labels: Mapping[str, str], status: Mapping[str, Any], *, has_slices: 
         count = physical if shared else max(there, physical)
         return _Offer(count, now=count == 0)
     return _Offer(physical if shared else offered)
+
+
+def _is_plugged(status: Mapping[str, Any]) -> bool:
+    """Return whether a device plugin offers GPUs or slices, if none that can be had now."""
+    offered = {str(name): str(count) for name, count in _map(status, "capacity").items()}
+    return any(count != "0" for name, count in offered.items() if name == _GPU or name.startswith(MIG_RESOURCES))
 
 
 def _mixed_slices(labels: Mapping[str, str], status: Mapping[str, Any]) -> tuple[tuple[Gpu, ...], str, int]:
@@ -202,14 +213,17 @@ def _capability(labels: Mapping[str, str]) -> str:
     return ".".join(str(_integer(text, f"metadata.labels[{label}]", _MOST_CAPABILITY)) for text, label in parts)
 
 
-def _nvlink(annotation: Any, product: str, count: int) -> tuple[frozenset[int], ...]:
-    every = (frozenset(range(count)),) if count > 1 else ()
+def nvlink_of(settings: Mapping[str, str], product: str, count: int) -> tuple[frozenset[int], ...]:
+    """Return the groups of a node's first GPUs, `count` of them, that NVLink joins: by annotation, or else by product.
+    Raises BadNodeError.
+    """
+    every, annotation = (frozenset(range(count)),) if count > 1 else (), settings.get(NVLINK)
     if annotation is None:
         joined = _SINGLE not in product and any(mark in product.upper() for mark in _JOINED_PRODUCTS)
         return every if joined else ()
-    if annotation in ("all", "none"):
+    if annotation in ("all", "none") or not count:
         return every if annotation == "all" else ()
-    groups = [group.split(",") for group in str(annotation).split(";") if group.strip()]
+    groups = [group.split(",") for group in annotation.split(";") if group.strip()]
     indexes = [[_index(part, annotation, count) for part in group] for group in groups]
     named = [index for group in indexes for index in group]
     if len(named) != len(set(named)):
@@ -217,7 +231,7 @@ def _nvlink(annotation: Any, product: str, count: int) -> tuple[frozenset[int], 
     return tuple(frozenset(group) for group in indexes if len(group) > 1)
 
 
-def _index(text: str, annotation: Any, count: int) -> int:
+def _index(text: str, annotation: str, count: int) -> int:
     if not text.strip().isdecimal() or int(text) >= count:
         raise BadNodeError(
             f"metadata.annotations[{NVLINK}]: {annotation!r} must be all, none, or groups of GPU indexes "

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from argosy.api import ServingPool
 from argosy.api.servingpool import Effect, Toleration, TolerationOperator
 from argosy.planning.facts import Node
+from argosy.planning.plan import ServerPlan
 
 _KEEPS_AWAY = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 _OF_THE_NODE = tuple(f"node.kubernetes.io/{state}" for state in ("unschedulable", "not-ready", "unreachable"))
@@ -33,6 +34,13 @@ def faulty(pool: ServingPool, nodes: Iterable[Node]) -> tuple[Node, ...]:
     """Return the nodes that the pool would use if their devices could be read, by name."""
     unreadable = (node for node in nodes if node.fault and _labelled(pool, node) and not _repelled(pool, node))
     return tuple(sorted(unreadable, key=lambda node: node.name))
+
+
+def closed_devices(servers: Iterable[ServerPlan], nodes: Iterable[Node]) -> tuple[str, ...]:
+    """Return the devices that these servers alone may have, as `node/index (why)`, in order."""
+    reasons = {(node.name, gpu.index): gpu.closed for node in nodes for gpu in node.gpus if gpu.closed}
+    mine = sorted({(server.node, gpu) for server in servers for gpu in server.gpus} & reasons.keys())
+    return tuple(f"{node}/{gpu} ({reasons[node, gpu]})" for node, gpu in mine)
 
 
 def closed(pool: ServingPool, nodes: Iterable[Node]) -> frozenset[str]:

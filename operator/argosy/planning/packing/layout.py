@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from argosy.planning.facts import Demand, Footprint, Group, Node, PoolFacts, without_candidate, without_surge
-from argosy.planning.nodes.slices import compute_of, is_slice
+from argosy.planning.nodes.slices import is_dra, is_slice
 from argosy.planning.packing.capacity import (
     FreeCapacity,
     cpu_memory_of,
@@ -99,12 +99,14 @@ class Topology:
     nodes: Mapping[str, Node]
     usable: Mapping[str, Mapping[int, int]]  # node → device index → bytes
     total: Mapping[str, Mapping[int, int]]  # node → device index → bytes, with the headroom
+    parts: Mapping[str, Mapping[int, int]]  # node → index of a slice → its thousandths of a GPU's compute
     cpu_memory: Mapping[str, int]  # node → bytes
     cpu_total: Mapping[str, int]  # node → bytes, with the headroom
     cpu_only: bool  # CPU slots serve what asks for a GPU
     running: Mapping[str, frozenset[int]]  # server that runs now → device indexes
     in_use: Mapping[str, frozenset[int]]  # node → device indexes of servers that run now, also of other pools
     kinds: Mapping[str, int]  # node → the same number as for every node that is like it
+    leaving: Mapping[str, frozenset[int]]  # node → indexes of devices that are to be left; none of other nodes
     suspect: frozenset[str]  # nodes with a cordoned GPU, which a device plugin may hand out for another one
     limits: Mapping[str, Limits]  # group whose replicas have to be apart → replicas of each domain
 
@@ -122,12 +124,14 @@ class Topology:
             nodes=nodes,
             usable=usable,
             total={node.name: _usable(node, headroom=0) for node in nodes.values()},
+            parts={node.name: _parts(node) for node in nodes.values()},
             cpu_memory={node.name: cpu_memory_of(node, facts.headroom) for node in nodes.values()},
             cpu_total={node.name: cpu_memory_of(node, headroom=0) for node in nodes.values()},
             cpu_only=is_cpu_only(facts),
             running={server.name: frozenset(server.gpus) for server in facts.current},
             in_use=in_use,
             kinds=_kinds(nodes.values(), in_use, labels),
+            leaving={name: left for name, node in nodes.items() if (left := _leaving(node))},
             suspect=frozenset(node.name for node in nodes.values() if _is_suspect(node)),
             limits=limits_by_group(facts.groups, list(nodes.values()), usable, labels),
         )
@@ -146,7 +150,7 @@ class Topology:
         usable, total = self.usable[node][index], self.total[node][index]
         if not is_slice(index):
             return FreeCapacity.of(usable, total)
-        return FreeCapacity.of(usable, total, compute_of(index, self.nodes[node].product), empty=False)
+        return FreeCapacity.of(usable, total, self.parts[node][index], empty=False)
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,25 @@ class Layout:
     def empty(cls, topology: Topology) -> "Layout":
         """Return a layout with nothing placed."""
         return cls(topology, {}, {name: tuple(sorted(usable)) for name, usable in topology.usable.items()})
+
+    @property
+    def without_leaving(self) -> "Layout":
+        """The same, in which nothing more gets a GPU that is to be left."""
+        shut = {node: tuple(g for g in self.unallocated[node] if g not in gpus) for node, gpus in self._leaving()}
+        return replace(self, unallocated={**self.unallocated, **shut}) if shut else self
+
+    @property
+    def with_leaving(self) -> "Layout":
+        """The same, in which GPUs that are to be left may be had: by what has no other place."""
+        held = {(server.node, gpu) for server in self.servers.values() for gpu in server.gpus}
+        more = {
+            node: tuple(sorted({*self.unallocated[node], *(g for g in gpus if (node, g) not in held)}))
+            for node, gpus in self._leaving()
+        }
+        return replace(self, unallocated={**self.unallocated, **more}) if more else self
+
+    def _leaving(self) -> Iterable[tuple[str, frozenset[int]]]:
+        return self.topology.leaving.items()
 
     @property
     def gpus_used(self) -> int:
@@ -293,6 +316,14 @@ def _usable(node: Node, headroom: int) -> dict[int, int]:
     return {gpu.index: usable_memory(gpu, headroom) for gpu in gpus_of(node) if not gpu.withheld_by}
 
 
+def _leaving(node: Node) -> frozenset[int]:
+    return frozenset(gpu.index for gpu in node.gpus if gpu.leaving and not gpu.withheld_by)
+
+
+def _parts(node: Node) -> dict[int, int]:
+    return {gpu.index: gpu.compute for gpu in node.gpus if is_slice(gpu.index)}
+
+
 def _label_keys(facts: PoolFacts) -> tuple[str, ...]:
     """Return the labels by which a node may suit a group and not another one."""
     required = label_keys(demand.requires for group in facts.groups for demand in group.demands)
@@ -307,13 +338,20 @@ def _kinds(nodes: Iterable[Node], in_use: Mapping[str, frozenset[int]], labels: 
 
 
 def _kind(node: Node, in_use: frozenset[int], labels: Sequence[str]) -> object:
-    """Return a value that is the same for interchangeable nodes."""
-    devices = tuple((gpu.index, gpu.memory, gpu.is_cpu) for gpu in node.gpus if not gpu.withheld_by)
+    """Return a value that is the same for interchangeable nodes.
+
+    An index that follows from a device's name does not say what the device is like: its place among the node's devices
+    stands for it.
+    """
+    number = {gpu.index: at if is_dra(gpu.index) else gpu.index for at, gpu in enumerate(node.gpus)}
+    devices = tuple(
+        (number[gpu.index], gpu.memory, gpu.compute, gpu.is_cpu) for gpu in node.gpus if not gpu.withheld_by
+    )
     return (
         devices,
         _is_suspect(node),
-        node.nvlink,
-        in_use,
+        tuple(frozenset(number.get(index, index) for index in joined) for joined in node.nvlink),
+        frozenset(number.get(index, index) for index in in_use),
         node.architecture(on_gpu=True),
         node.architecture(on_gpu=False),
         node.product,

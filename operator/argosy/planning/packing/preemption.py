@@ -101,7 +101,7 @@ def _search_neighbourhood(
     retained: Sequence[BoundReplica], topology: Topology, replicas: Sequence[Replica], budget: Budget
 ) -> Layout | None:
     """Return a layout in which the `retained` stay, and every other replica goes where it fits."""
-    layout = bind(Layout.empty(topology), retained)
+    layout = bind(Layout.empty(topology).without_leaving, retained)
     if sum(len(server.placed) for server in layout.servers.values()) < len(retained):
         return None
     settled = {replica.replica.key for replica in retained}

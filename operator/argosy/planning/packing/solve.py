@@ -43,11 +43,11 @@ def pack(facts: PoolFacts) -> PoolPlan:
 
 
 def _settle(facts: PoolFacts) -> tuple[Layout, tuple[Replica, ...]]:
-    """Return the layout, and the replicas that do not fit into it."""
+    """Return the layout, and the replicas that do not fit into it. Nothing new gets a GPU that is to be left."""
     every, nodes = bound_replicas(facts), {node.name: node for node in facts.nodes}
     leaving = {replica.replica.key for replica in every if _leaves(replica, nodes.get(replica.server.node))}
     bound = tuple(replica for replica in every if replica.replica.key not in leaving)
-    start = bind(Layout.empty(Topology.of(facts)), bound)
+    start = bind(Layout.empty(Topology.of(facts)).without_leaving, bound)
     layout, unschedulable = _searched(start) if _derives_servers(start) else _filled(start)
     layout, unschedulable = _preempted(layout, unschedulable, bound)
     return _left_behind(layout, unschedulable, list(_staying(layout, every, leaving)))
@@ -65,8 +65,13 @@ def _staying(layout: Layout, every: Sequence[BoundReplica], leaving: Set[tuple[s
 
 
 def _leaves(replica: BoundReplica, node: Node | None) -> bool:
-    """Return whether a replica goes elsewhere if it can: its node is lost, or is not one that it may run on."""
-    return node is not None and (node.lost or not replica.replica.group.runs_on(node))
+    """Return whether a replica goes elsewhere if it can: its node is lost, or is not one that it may run on, or its
+    server has a GPU that is to be left.
+    """
+    if node is None:
+        return False
+    left = any(gpu.leaving and gpu.index in replica.server.gpus for gpu in node.gpus)
+    return left or node.lost or not replica.replica.group.runs_on(node)
 
 
 def _derives_servers(layout: Layout) -> bool:
@@ -103,11 +108,13 @@ def _filled(start: Layout) -> tuple[Layout, tuple[Replica, ...]]:
 def _left_behind(
     layout: Layout, unschedulable: Sequence[Replica], leaving: Sequence[BoundReplica]
 ) -> tuple[Layout, tuple[Replica, ...]]:
-    """Return the layout in which what leaves its node and fits on no other node stays where it is."""
+    """Return the layout in which what leaves its node or GPU, and fits nowhere else, stays where it is."""
     if not unschedulable or not leaving:
         return layout, tuple(unschedulable)
     homeless = {replica.key for replica in unschedulable}
-    layout = bind(layout, [replica for replica in leaving if replica.replica.key in homeless])
+    layout = bind(
+        layout.with_leaving, [replica for replica in leaving if replica.replica.key in homeless]
+    ).without_leaving
     missing = {replica.key for replica in _missing(layout)}
     return layout, tuple(replica for replica in unschedulable if replica.key in missing)
 
@@ -162,7 +169,7 @@ def _preempted(
     budget, tried = PreemptionBudget(), set[Shape]()
     by_key = {replica.replica.key: replica for replica in bound}
     for replica in unschedulable:
-        alone = shape(replica) not in tried and best(Layout.empty(layout.topology), replica)
+        alone = shape(replica) not in tried and best(Layout.empty(layout.topology).without_leaving, replica)
         roomier = preempt(layout, replica, by_key, budget) if alone else None
         if roomier is None:
             still.append(replica)

@@ -34,7 +34,7 @@ def desired_configmap(pool: ServingPool, server: RenderedServer, node: Node | No
     name = server.plan.name
     annotations = {PLACEMENT_ANNOTATION: placement_text(server.plan)}
     if node is not None and server.plan.gpus:
-        annotations[HARDWARE_ANNOTATION] = hardware_text(node)
+        annotations[HARDWARE_ANNOTATION] = hardware_text(node, server.plan.gpus)
     if server.served:
         annotations[SERVED_ANNOTATION] = served_text(server.served)
     if server.drain_since:

@@ -11,7 +11,8 @@ from argosy.controller.rounds.rollouts import RolloutMemories
 from argosy.planning.builds.images import BuildImages
 from argosy.planning.facts import Device, Node
 from argosy.planning.nodes.device_errors import failing
-from argosy.planning.nodes.lost_gpus import GpuUse, answering, short, without_lost
+from argosy.planning.nodes.lost_gpus import GpuUse, answering
+from argosy.planning.nodes.present import present
 from argosy.planning.nodes.reservations import devices, reserved
 from argosy.scaling import Decided
 from argosy.snapshot import FleetSnapshot
@@ -48,12 +49,14 @@ def _of_pool(key: PoolKey, view: PoolView, store: Store, cache: Cache, rollouts:
 def _nodes(cache: Cache, views: Mapping[PoolKey, PoolView], cordoned: frozenset[Device]) -> tuple[Node, ...]:
     """Return the nodes, without GPUs that they lost, and with those withheld that Pods of others use."""
     servers = [server for view in views.values() for server in view.current]
-    nodes, held = cache.nodes(), devices(servers)
-    if short(nodes, held):
+    held = devices(servers)
+
+    def use() -> GpuUse:
         heard = (answering(view.current, view.reports) for view in views.values())
         faulty = (failing(view.current, view.reports) for view in views.values())
-        nodes = without_lost(nodes, GpuUse(held, frozenset().union(*heard), cordoned.union(*faulty)))
-    return reserved(nodes, servers, {}, cache.foreign_gpus())
+        return GpuUse(held, frozenset().union(*heard), cordoned.union(*faulty))
+
+    return reserved(present(cache.nodes(), held, use), servers, {}, cache.foreign_gpus())
 
 
 def _joined(snapshots: Sequence[FleetSnapshot], nodes: tuple[Node, ...]) -> FleetSnapshot:

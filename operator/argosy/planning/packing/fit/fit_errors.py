@@ -10,7 +10,7 @@ from argosy.planning.packing.fit.documents import config_too_large, no_config_sp
 from argosy.planning.packing.fit.fit_limits import Diagnosis
 from argosy.planning.packing.fit.occupied import occupied
 from argosy.planning.packing.fit.outranked import Outranked
-from argosy.planning.packing.fit.presence import architectures, engines, no_gpus, no_nodes
+from argosy.planning.packing.fit.presence import all_left, architectures, engines, no_gpus, no_nodes
 from argosy.planning.packing.fit.separated import in_the_way
 from argosy.planning.packing.fit.servers import apart, server_limit, too_large, withheld
 from argosy.planning.packing.fit.spread import too_close
@@ -125,4 +125,5 @@ _RULES: tuple[Callable[[FitView, Replica], Diagnosis | None], ...] = (
     server_limit,
     withheld,
     apart,
+    all_left,
 )

@@ -66,3 +66,18 @@ def architectures(nodes: Iterable[Node], group: Group) -> str:
             node.name
         )
     return listed(f"{what} ({listed(names, _NAMED, ', ')})" for what, names in sorted(names_of.items()))
+
+
+def all_left(view: FitView, replica: Replica) -> Diagnosis | None:
+    """Diagnose a replica where every GPU that others do not hold is to be left."""
+    layout = view.layout
+    held = any(server.gpus for server in layout.servers.values())
+    if held or any(layout.unallocated.values()) or not layout.topology.leaving:
+        return None
+    nodes = (layout.topology.nodes[name] for name in layout.topology.leaving)
+    reasons = sorted({gpu.closed for node in nodes for gpu in node.gpus if gpu.leaving})
+    return Diagnosis(
+        Reason.NO_FREE_GPUS,
+        f"{replica.group.name} needs a GPU, and all that are free are to be left ({listed(reasons, _NAMED)}). Add a "
+        "GPU, or remove what keeps servers away.",
+    )

@@ -66,9 +66,10 @@ def devices_of(layout: Layout) -> Devices:
     """Return the GPUs of a layout, whose servers stay as they are."""
     topology = layout.topology
     nodes = tuple(topology.nodes)
-    slots = [(at, name, gpu) for at, name in enumerate(nodes) for gpu in sorted(topology.usable[name])]
+    open_to_all = {name: sorted(topology.usable[name].keys() - _shut(layout, name)) for name in nodes}
+    slots = [(at, name, gpu) for at, name in enumerate(nodes) for gpu in open_to_all[name]]
     numbers = {(name, gpu): number for number, (_, name, gpu) in enumerate(slots)}
-    counts = [len(topology.usable[name]) for name in nodes]
+    counts = [len(gpus) for gpus in open_to_all.values()]
     anchors = tuple(_anchor(layout, server, numbers) for server in layout.servers.values() if server.gpus)
     left = _left(layout)
     capacity = [left.get((name, gpu)) or topology.empty_gpu(name, gpu) for _, name, gpu in slots]
@@ -103,6 +104,13 @@ def devices_of(layout: Layout) -> Devices:
             if placed.replica.group.separated
         ),
     )
+
+
+def _shut(layout: Layout, node: str) -> frozenset[int]:
+    """Return the GPUs of a node that are to be left, and that no server of the layout has."""
+    leaving = layout.topology.leaving.get(node, frozenset[int]())
+    held = {gpu for server in layout.servers.values() if leaving and server.node == node for gpu in server.gpus}
+    return leaving - held
 
 
 def _left(layout: Layout) -> dict[tuple[str, int], FreeCapacity]:
