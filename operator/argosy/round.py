@@ -13,6 +13,7 @@ from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.consolidation.pool_round import PoolConsolidation
 from argosy.planning.demand.members import Members
+from argosy.planning.explanation.remedies.find import Remedies
 from argosy.planning.facts import CurrentServer
 from argosy.planning.migration.choices import VariantChoice
 from argosy.planning.migration.pool_migration import PoolMigration
@@ -31,8 +32,8 @@ class DecidedRound:
 
     By the pool's key: `migrations` with the next step of each server, `engines` of its models, `builds` that they
     request, `cordons` of its GPUs, `choices` among variants that have servers of their own, `consolidations` of what
-    may be repacked, `placeholders` for nodes that it lacks. By a member's identity: `policies` and `allocations` of
-    what scales, and `rollouts` of what is released in steps.
+    may be repacked, `placeholders` for nodes that it lacks. By pool and group: `remedies` of what has no place. By a
+    member's identity: `policies` and `allocations` of what scales, and `rollouts` of what is released in steps.
     """
 
     snapshot: FleetSnapshot
@@ -49,6 +50,7 @@ class DecidedRound:
     consolidations: Mapping[PoolKey, PoolConsolidation] = field(default_factory=dict)
     rollouts: Rollouts = field(default_factory=Rollouts)
     placeholders: Mapping[PoolKey, tuple[Placeholder, ...]] = field(default_factory=dict)
+    remedies: Remedies = field(default_factory=dict)
 
     @property
     def plan(self) -> FleetPlan:

@@ -41,7 +41,7 @@ def test_a_placeholder_comes_in_the_round_of_the_model_and_goes_in_that_of_the_n
     (placeholder,) = outcome.placeholders[POOL]
     message = outcome.statuses["InferenceModel default/n"].condition(ConditionType.PLACED)
     assert message is not None
-    assert message.message.endswith(f"It waits for a node: placeholder {placeholder.name} asks for 1 GPU of {PRODUCT}.")
+    assert f"It waits for a node: placeholder {placeholder.name} asks for 1 GPU of {PRODUCT}." in message.message
     cluster.nodes = (*cluster.nodes, node("b"))
     assert counts(cluster.tick(both)) == []
     cluster.settle(both)

@@ -281,6 +281,11 @@ class UnplacedStatus(StatusPart):
     name: str = Field(description="The model or ensemble.")
     reason: str = Field(description="The reason, in one CamelCase word.")
     message: str = Field(description="Why, with the numbers, and what to do.")
+    remedy: str = Field(
+        default="",
+        description="The smallest change by which one such replica has a place, as a plan with it says; absent where "
+        "none was found.",
+    )
 
 
 class CordonedGpu(StatusPart):

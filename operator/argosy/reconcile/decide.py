@@ -15,6 +15,7 @@ from argosy.planning.builds.scheduling import schedule_builds
 from argosy.planning.demand.measured import MeasuredMemory, measured_memory
 from argosy.planning.demand.members import Members
 from argosy.planning.demand.pool_facts import pool_facts
+from argosy.planning.explanation.remedies.find import OF_A_ROUND, find_remedies
 from argosy.planning.facts import Device, Node, PoolFacts
 from argosy.planning.migration.choices import VariantChoice, variant_choices
 from argosy.planning.migration.observed import Observed
@@ -77,6 +78,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
         consolidations=consolidated.pools,
         rollouts=specs.rollouts.with_strategies(rollout_strategies(snapshot, migrations, ranked)),
         placeholders={key: of_pool.placeholders for key, of_pool in provisioned.items()},
+        remedies=find_remedies(list(facts.values()), ranked.plan, OF_A_ROUND),
     )
 
 

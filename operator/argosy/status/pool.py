@@ -24,6 +24,8 @@ _FAULTS = 3
 """Nodes whose devices cannot be read that the condition Placed names."""
 _UNPLACED_MESSAGE = 1000
 """Characters that it has for each of the replicas without a place."""
+_REMEDY = 300
+"""Characters that it has for each remedy."""
 
 
 def pool_status(
@@ -50,7 +52,7 @@ def pool_status(
         observed_generation=generation,
         conditions=conditions(
             before,
-            _findings(pool, plan, servers, reports, disruption, notes),
+            _findings(pool, progress, servers, disruption, notes),
             generation,
             now,
         ),
@@ -63,7 +65,7 @@ def pool_status(
         servers=_shown(servers),
         gpus=_gpus(plan),
         remaining_servers=max(0, len(servers) - _SERVERS),
-        unplaced=_unplaced(plan),
+        unplaced=_unplaced(progress),
         remaining_unplaced=max(0, len(plan.unplaced) - _UNPLACED),
         cordoned_gpus=tuple(cordons),
         consolidation=consolidation,
@@ -78,10 +80,15 @@ def _shown(servers: Sequence[ServerStatus]) -> tuple[ServerStatus, ...]:
     return tuple(server for server in servers if server.name in chosen)
 
 
-def _unplaced(plan: PoolPlan) -> tuple[UnplacedStatus, ...]:
+def _unplaced(progress: PoolProgress) -> tuple[UnplacedStatus, ...]:
     return tuple(
-        UnplacedStatus(name=replica.group, reason=replica.reason, message=bounded(replica.message, _UNPLACED_MESSAGE))
-        for replica in plan.unplaced[:_UNPLACED]
+        UnplacedStatus(
+            name=replica.group,
+            reason=replica.reason,
+            message=bounded(replica.message, _UNPLACED_MESSAGE),
+            remedy=bounded(progress.remedies.get(replica.group, ""), _REMEDY),
+        )
+        for replica in progress.plan.unplaced[:_UNPLACED]
     )
 
 
@@ -99,9 +106,8 @@ def _gpus(plan: PoolPlan) -> GpuCount:
 
 def _findings(
     pool: ServingPool,
-    plan: PoolPlan,
+    progress: PoolProgress,
     servers: Sequence[ServerStatus],
-    reports: Mapping[str, ServerReport],
     disruption: Disruption | None,
     notes: str,
 ) -> list[Finding]:
@@ -112,8 +118,8 @@ def _findings(
         Reason.SETTING_WITHOUT_EFFECT if unused else Reason.VALID,
         f"without effect in this release: {unused}" if unused else "",
     )
-    progress = _progress(pool, servers, reports) if disruption is None else _limited(disruption)
-    return [*progress, valid, _placed(pool, plan, notes), pool_scaling(pool)]
+    running = _progress(pool, servers, progress.observed.reports) if disruption is None else _limited(disruption)
+    return [*running, valid, _placed(pool, progress, notes), pool_scaling(pool)]
 
 
 def _progress(pool: ServingPool, servers: Sequence[ServerStatus], reports: Mapping[str, ServerReport]) -> list[Finding]:
@@ -165,9 +171,9 @@ def _ready(pool: ServingPool, servers: Sequence[ServerStatus], reports: Mapping[
     return Finding(kind, True, Reason.SERVERS_READY, so_far)
 
 
-def _placed(pool: ServingPool, plan: PoolPlan, notes: str) -> Finding:
+def _placed(pool: ServingPool, progress: PoolProgress, notes: str) -> Finding:
     """Return Placed of a pool; `notes` are clauses on what it may not use."""
-    kind = ConditionType.PLACED
+    kind, plan = ConditionType.PLACED, progress.plan
     if pool.spec.suspend:
         return Finding(kind, False, Reason.SUSPENDED, "spec.suspend is true")
     others = f", others hold {plan.gpus_withheld}" if plan.gpus_withheld else ""
@@ -180,7 +186,7 @@ def _placed(pool: ServingPool, plan: PoolPlan, notes: str) -> Finding:
     first = plan.unplaced[0]
     reason = Reason.PARTIALLY_PLACED if plan.servers else Reason(first.reason)
     without = quantity(len(plan.unplaced), "replica")
-    why = f"{first.group}: {first.message}{notes}"
+    why = f"{first.group}: {progress.reason_of(first)}{notes}"
     return Finding(kind, False, reason, f"{without} without a place: {why}")
 
 

@@ -7,6 +7,7 @@ from argosy.api import ServingPool
 from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.demand.members import Members
+from argosy.planning.explanation.remedies.find import Remedies
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.pool_migration import PoolMigration
@@ -23,7 +24,7 @@ class PoolProgress:
 
     `pinned`: the versions of each model that ensembles name. `unplaced`: each model's replicas that fit nowhere.
     `engines`: those of the models that request some, by model; `builds` by name. `notes` say why a model or ensemble
-    waits on a server.
+    waits on a server. `remedies`: the change that gives a replica without a place one, by group.
     """
 
     pool: ServingPool
@@ -34,6 +35,7 @@ class PoolProgress:
     unplaced: Mapping[str, tuple[Unplaced, ...]]
     engines: PoolEngines | None = None
     builds: Mapping[str, ScheduledBuild] = field(default_factory=dict)
+    remedies: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -42,6 +44,7 @@ class PoolProgress:
         migration: PoolMigration,
         engines: PoolEngines | None = None,
         builds: Iterable[ScheduledBuild] = (),
+        remedies: Remedies | None = None,
     ) -> "PoolProgress":
         """Return the progress of one pool."""
         plan, members = migration.state.plan, migration.state.members
@@ -63,6 +66,11 @@ class PoolProgress:
             {model: tuple(replicas) for model, replicas in unplaced.items()},
             engines,
             {build.name: build for build in builds},
+            {
+                group: of_group[0].text
+                for (pool_key, group), of_group in (remedies or {}).items()
+                if pool_key == plan.pool and of_group
+            },
         )
 
     @property
@@ -83,6 +91,11 @@ class PoolProgress:
     def servers_with(self, name: str) -> tuple[ServerPlan, ...]:
         """Return the planned servers of a model or an ensemble."""
         return tuple(self.servers[server] for server in self.state.bindings.servers.get(name, ()))
+
+    def reason_of(self, unplaced: Unplaced) -> str:
+        """Return why a replica has no place, with the change that gives it one, where one is known."""
+        remedy = self.remedies.get(unplaced.group, "")
+        return f"{unplaced.message.rstrip('.')}. It would fit with: {remedy}." if remedy else unplaced.message
 
     def unplaced_of(self, name: str) -> tuple[Unplaced, ...]:
         """Return the replicas of a model, or of the models that an ensemble runs, that fit nowhere."""

@@ -88,7 +88,7 @@ class _Writer:
             out = self._faults.keys() - self._still
             valid = (resource for resource in decided.resources if resource.identity not in out)
             migration = PoolMigration(PoolState.without_plan(key, Members.of(key, valid)))
-        return PoolProgress.of(pool, migration, decided.engines.get(key), decided.builds.get(key, ()))
+        return PoolProgress.of(pool, migration, decided.engines.get(key), decided.builds.get(key, ()), decided.remedies)
 
     def _valid_status(self, resource: Resource, before: Sequence[Condition]) -> Status:
         if isinstance(resource, ServingPool):

@@ -239,3 +239,13 @@ def test_what_a_rollout_will_do_that_may_surprise_is_printed_apart_from_the_plan
     result = planned(example, "-o", "json")
     assert "spec.rollout.strategy: Recreate unloads the only replica before its successor is loaded" in result.stderr
     assert json.loads(result.stdout)["gpusUsed"] == 3
+
+
+def test_what_would_make_it_fit_is_named_with_the_option_to_try_it(example: Path) -> None:
+    edit(example / "pool.yaml", "memoryHeadroom: 20%", "memoryHeadroom: 30%")
+    (unplaced,) = json.loads(planned(example, "-o", "json").stdout)["unplaced"]
+    change = "memoryHeadroom 30 % → 24 %, so that node h100-b has the memory"
+    assert unplaced["remedies"] == [{"kind": "Setting", "change": change}]
+    assert f"it would fit with: {change}" in planned(example).stdout
+    edit(example / "pool.yaml", "memoryHeadroom: 30%", "memoryHeadroom: 24%")
+    assert planned(example).exit_code == 0

@@ -10,6 +10,7 @@ from tests.operator.planning.declared import facts_of
 from argosy.api import Condition, ConditionType, Ensemble, InferenceModel, Problem, Resource
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus, Status
 from argosy.planning.demand.members import Members
+from argosy.planning.explanation.remedies.find import OF_A_ROUND, find_remedies
 from argosy.planning.facts import Gpu, Node, ServerReport
 from argosy.planning.migration.bindings import PlannedBindings
 from argosy.planning.migration.observed import Observed
@@ -70,6 +71,7 @@ def decided_round(
         Accepted(tuple(resources), (), tuple(problems), frozenset(still)),
         RankedPlan(plan, tuple(facts)),
         {pool.pool: PoolMigration(state_of(pool, resources, reports)) for pool in plan.pools},
+        remedies=find_remedies(facts, plan, OF_A_ROUND),
     )
 
 

@@ -39,6 +39,14 @@ def test_some_replicas_without_a_server_are_reported() -> None:
     assert [item.name for item in of_pool(result).unplaced] == ["m"]
 
 
+def test_the_remedy_is_reported_with_the_reason() -> None:
+    result = statuses(decided_round([pool(), model(minReplicas=3)]))
+    (unplaced,) = of_pool(result).unplaced
+    assert unplaced.remedy.startswith("replicas 3 → 2")
+    for status in (of_model(result), of_pool(result)):
+        assert f"It would fit with: {unplaced.remedy}." in condition_of(status, "Placed").message
+
+
 def test_nothing_desired_and_nothing_running_is_as_requested() -> None:
     zero = of_model(statuses(decided_round([pool(), model(minReplicas=0)])))
     assert described(zero, "Ready") == ("True", "ScaledToZero")

@@ -17,6 +17,7 @@ from argosy.cli.planning.plan_picture import plan_picture
 from argosy.cli.planning.plan_table import plan_table
 from argosy.cli.terminal import console, print_document, refuse, with_options
 from argosy.planning.explanation.difference import difference
+from argosy.planning.explanation.remedies.find import THOROUGH, find_remedies
 from argosy.reconcile import RoundOutcome
 from argosy.reconcile.consolidation import recommended
 from argosy.snapshot import FleetSnapshot
@@ -53,13 +54,14 @@ def plan(
     changes = difference(fleet.running, outcome.plan) if fleet.running is not None else None
     placed, facts, advice = outcome.plan, outcome.facts, _advice(outcome)
     moves = recommended(fleet.snapshot.resources, facts, placed) if fleet.running is not None else {}
+    remedies = find_remedies(facts, placed, THOROUGH)
     if output is Output.TABLE:
-        console(_PIPE_WIDTH).print(plan_table(placed, facts, builds, advice, changes))
+        console(_PIPE_WIDTH).print(plan_table(placed, facts, builds, advice, changes, remedies))
         console(_PIPE_WIDTH).print(*consolidation_lines(moves), sep="\n", end="\n" if moves else "")
     elif output is Output.SVG:
         sys.stdout.write(plan_picture(placed, facts))
     else:
-        document = plan_document(placed, facts, builds, advice, changes)
+        document = plan_document(placed, facts, builds, advice, changes, remedies)
         document |= {"consolidation": consolidation_document(moves)} if moves else {}
         print_document(document, as_json=output is Output.JSON)
     if any(pool.unplaced for pool in placed.pools):

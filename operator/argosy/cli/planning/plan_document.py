@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argosy.cli.planning.difference_view import difference_document
+from argosy.cli.planning.explanation.remedies import remedies_document
 from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.explanation.difference import Difference
+from argosy.planning.explanation.remedies.find import Remedies
 from argosy.planning.facts import PoolFacts
 from argosy.planning.packing.capacity import gpus_of
 from argosy.planning.packing.lower_bound import fewest_gpus
@@ -20,9 +22,10 @@ def plan_document(
     builds: Sequence[ScheduledBuild] = (),
     advice: Mapping[str, str] | None = None,
     changes: Difference | None = None,
+    remedies: Remedies | None = None,
 ) -> Document:
-    """Return a plan with its totals, pools, unplaced groups, the engines to build first, advice by resource, and
-    what changes of what runs.
+    """Return a plan with its totals, pools, unplaced groups with remedies, the engines to build first, advice by
+    resource, and what changes of what runs.
 
     Memory is in bytes, compute in thousandths of a GPU.
     """
@@ -42,6 +45,7 @@ def plan_document(
                 "models": list(unplaced.models),
                 "reason": str(unplaced.reason),
                 "message": unplaced.message,
+                "remedies": remedies_document(remedies or {}, pool.pool, unplaced.group),
             }
             for pool in plan.pools
             for unplaced in pool.unplaced

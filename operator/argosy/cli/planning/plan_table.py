@@ -8,12 +8,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from argosy.api.values.identity import PoolKey
 from argosy.cli.planning.difference_view import difference_lines
+from argosy.cli.planning.explanation.remedies import remedy_lines
 from argosy.cli.planning.plan_document import gpus_total, gpus_withheld
 from argosy.local.builds.rows import engine_of, models_of
 from argosy.planning.amounts import gib, percent, quantity
 from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.explanation.difference import Difference
+from argosy.planning.explanation.remedies.find import Remedies
 from argosy.planning.facts import Gpu, Node, PoolFacts
 from argosy.planning.nodes.slices import device_name, is_slice
 from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
@@ -23,6 +26,8 @@ from argosy.planning.plan import FleetPlan, Placement, PoolPlan, ServerPlan, Unp
 _BAR = 10
 _NAMES = 5
 """How many names of groups that fit nowhere for the same reason are listed."""
+_REMEDIES = 4
+"""How many changes are listed that would give them a place."""
 
 
 def plan_table(
@@ -31,25 +36,33 @@ def plan_table(
     builds: Sequence[ScheduledBuild] = (),
     advice: Mapping[str, str] | None = None,
     changes: Difference | None = None,
+    remedies: Remedies | None = None,
 ) -> RenderableType:
     """Return a table for each pool, the totals, what fits nowhere, the engines to build first, advice by resource, and
     what changes of what runs.
     """
     by_pool = {of_pool.pool: of_pool for of_pool in facts}
     tables = [_pool_table(pool, by_pool[pool.pool]) for pool in plan.pools]
-    unplaced = (Text(line, style="red") for line in unplaced_lines(plan))
+    unplaced = (Text(line, style="red") for line in unplaced_lines(plan, remedies))
     advices = (Text(f"{name}: {message}", style="yellow") for name, message in (advice or {}).items())
     changed = (Text(line) for line in (difference_lines(changes) if changes is not None else ()))
     return Group(*tables, _totals(plan, facts), *unplaced, *map(_build, builds), *advices, *changed)
 
 
-def unplaced_lines(plan: FleetPlan) -> list[str]:
-    """Return a line for each reason why something fits nowhere, with the groups that it holds for."""
-    equal: dict[tuple[str, str], list[Unplaced]] = {}
+def unplaced_lines(plan: FleetPlan, remedies: Remedies | None = None) -> list[str]:
+    """Return a line for each reason why something fits nowhere, with the groups that it holds for, and lines with what
+    would give them a place.
+    """
+    equal: dict[tuple[str, str], list[tuple[PoolKey, Unplaced]]] = {}
     for pool in plan.pools:
         for unplaced in pool.unplaced:
-            equal.setdefault((str(unplaced.reason), _general(unplaced)), []).append(unplaced)
-    return [_line(reason, general, unplaced) for (reason, general), unplaced in equal.items()]
+            equal.setdefault((str(unplaced.reason), _general(unplaced)), []).append((pool.pool, unplaced))
+    lines = list[str]()
+    for (reason, general), entries in equal.items():
+        lines.append(_line(reason, general, [unplaced for _, unplaced in entries]))
+        keys = [(pool_key, unplaced.group) for pool_key, unplaced in entries]
+        lines += remedy_lines(remedies or {}, keys, _REMEDIES)
+    return lines
 
 
 def _general(unplaced: Unplaced) -> str:

@@ -65,7 +65,7 @@ def placed_finding(progress: PoolProgress, member: Member, placements: Sequence[
     if unplaced:
         reason = Reason(unplaced[0].reason)
         done, desired = len(placements), len(placements) + len(unplaced)
-        message = f"{done} of {desired} replicas are placed: {unplaced[0].message}"
+        message = f"{done} of {desired} replicas are placed: {progress.reason_of(unplaced[0])}"
         partly = done and reason is not Reason.PENDING
         return Finding(kind, False, Reason.PARTIALLY_PLACED if partly else reason, message)
     if not placements:

@@ -1,0 +1,79 @@
+"""Remedies that add nodes like those that a pool has."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from argosy.planning.amounts import quantity
+from argosy.planning.explanation.remedies.devices import PoolDevices
+from argosy.planning.explanation.remedies.remedy import Remedy, RemedyKind
+from argosy.planning.explanation.remedies.trial import replicas_of
+from argosy.planning.facts import Gpu, Group, Node
+from argosy.planning.packing.capacity import gpus_of
+from argosy.planning.requirements import label_keys
+from argosy.planning.spreading import HOSTNAME
+
+_TYPES = 4
+"""Types of nodes that are tried, those with the smallest GPUs first."""
+_MOST_NODES = 64
+
+
+def further_nodes(pool: PoolDevices, group: Group, replicas: int) -> Iterator[Remedy]:
+    """Yield a further node of the smallest type that would do, and how many do for so many equivalent replicas."""
+    for like in _types(pool, group):
+        if pool.trial.fits(pool.trial.part(group, [], further=_nodes_like(like, 1))):
+            named = f"one more node like {like.name}" + (f" ({_type(like)})" if like.product else "")
+            count = _count(pool, group, like, replicas) if replicas > 1 else 1
+            every = f" ({count} for all {quantity(replicas, 'replica')} that lack one)" if count > 1 else ""
+            yield Remedy(RemedyKind.NODE, named + every, f"--with-node {like.name}{f'={count}' if count > 1 else ''}")
+            return
+
+
+def _type(node: Node) -> str:
+    return f"{len(gpus_of(node))} x {node.product}"
+
+
+def _types(pool: PoolDevices, group: Group) -> list[Node]:
+    """Return one node of each type, of those that the group may run on, the smallest GPUs first."""
+    keys = {
+        *label_keys(demand.requires for demand in group.demands),
+        *(one.key for one in group.spread if one.required),
+    }
+    types: dict[object, Node] = {}
+    for node in sorted(pool.able(group), key=lambda node: node.name):
+        sizes = tuple(sorted(gpu.memory for gpu in node.gpus))
+        labels = tuple(node.domain(key) for key in sorted(keys - {HOSTNAME}))
+        types.setdefault((node.product, sizes, node.nvlink, labels), node)
+    ordered = sorted(
+        types.values(), key=lambda node: (max((gpu.memory for gpu in node.gpus), default=0), len(node.gpus))
+    )
+    return ordered[:_TYPES]
+
+
+def _nodes_like(node: Node, count: int) -> tuple[Node, ...]:
+    gpus = tuple(Gpu(gpu.index, gpu.memory, is_cpu=gpu.is_cpu, compute=gpu.compute) for gpu in node.gpus)
+    fresh = replace(node, gpus=gpus, lost=False, stale=False)
+    return tuple(
+        replace(fresh, name=name, labels={**node.labels, **({HOSTNAME: name} if HOSTNAME in node.labels else {})})
+        for name in (f"{node.name}-further-{at}" for at in range(count))
+    )
+
+
+def _count(pool: PoolDevices, group: Group, like: Node, replicas: int) -> int:
+    """Return how many such nodes have places for so many equivalent replicas, by planning with groups that are alike;
+    0 if that is not known within the budget.
+    """
+    count = 1
+    while count <= _MOST_NODES:
+        placed = _placed(pool, group, _nodes_like(like, count), replicas)
+        if placed >= replicas or not placed:
+            return count if placed else 0
+        count = max(count + 1, -(-replicas * count // placed))
+    return 0
+
+
+def _placed(pool: PoolDevices, group: Group, nodes: Sequence[Node], replicas: int) -> int:
+    part = pool.trial.part(group, [], further=nodes)
+    alike = (replace(group, replicas=1, minimum=None, name=f"{group.name} {at}") for at in range(replicas))
+    groups = (replace(group, replicas=replicas, minimum=None),) if group.replicas > 1 else tuple(alike)
+    plan = pool.trial.plan(replace(part, facts=replace(part.facts, groups=groups)))
+    return sum(replicas_of(plan.servers).values()) if plan is not None else 0

@@ -1,0 +1,107 @@
+"""Remedies by what else is placed: a priority that takes a place, fewer replicas, or others that leave."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from argosy.planning.amounts import listed
+from argosy.planning.explanation.remedies.devices import DeviceUse, PoolDevices, shared_demand
+from argosy.planning.explanation.remedies.remedy import Remedy, RemedyKind
+from argosy.planning.explanation.remedies.trial import Seat
+from argosy.planning.facts import Group, Node
+from argosy.planning.nodes.slices import device_names, is_slice
+
+_TRIED = 2
+"""Places that are tried, those of which the least is taken."""
+_NAMED = 3
+
+
+def higher_priority(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
+    """Yield the priority above which a replica takes the place of another one, and whose it is."""
+    for priority, node in _rivals(pool, group)[:_TRIED]:
+        raised = replace(
+            group,
+            priority=priority + 1,
+            demands=tuple(replace(demand, priority=priority + 1) for demand in group.demands),
+        )
+        outcome = pool.trial.outcome(pool.trial.part(raised, [node]))
+        if outcome is not None and outcome.lost:
+            losers = listed(sorted(outcome.lost), _NAMED, ", ")
+            yield Remedy(RemedyKind.PRIORITY, f"a priority above {priority}, which takes it from {losers}")
+            return
+
+
+def _rivals(pool: PoolDevices, group: Group) -> list[tuple[int, str]]:
+    """Return the priorities of what has a place that would do, with its node: the lowest first."""
+    able = {node.name for node in pool.able(group)}
+    best: dict[tuple[int, str], int] = {}
+    for device in (device for device in pool.devices.values() if device.node.name in able and device.on):
+        for name in device.groups:
+            rival = pool.trial.groups[name]
+            if rival.priority >= group.priority and name != group.name and _would_do(device, group, rival):
+                key = (rival.priority, device.node.name)
+                best[key] = min(best.get(key, device.taken), device.taken)
+    return sorted(best, key=lambda key: (key[0], best[key], key[1]))
+
+
+def _would_do(device: DeviceUse, group: Group, rival: Group) -> bool:
+    """Return whether a GPU has the memory of a group's only shared model once a rival has left it."""
+    demand = shared_demand(group)
+    if demand is None:
+        return True
+    freed = sum(one.footprint.memory for one in rival.demands)
+    return demand.footprint.settled <= device.empty.memory and demand.footprint.settled <= device.left.memory + freed
+
+
+def fewer_replicas(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
+    """Yield as many replicas as have a place, which takes no trial: they have it."""
+    placed = pool.trial.placed[group.name]
+    if 0 < placed < group.replicas:
+        yield Remedy(RemedyKind.REPLICAS, f"replicas {group.replicas} → {placed}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Clearing:
+    """What would have to leave GPUs of a node."""
+
+    node: Node
+    gpus: tuple[int, ...]
+    seats: frozenset[Seat]
+    bytes: int
+
+
+def others_that_leave(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
+    """Yield the replicas without which GPUs of a node would be free for a group that needs more than a part of one."""
+    if shared_demand(group) is not None or pool.cpu_only:
+        return
+    clearings = [one for node in pool.able(group) for one in _clearings(pool, group, node) if one.seats]
+    clearings.sort(key=lambda one: (len(one.seats), one.bytes, one.node.name, one.gpus))
+    for clearing in clearings[:_TRIED]:
+        part = pool.trial.part(group, [clearing.node.name], without=clearing.seats)
+        if pool.trial.fits(part):
+            replicas = sorted(Counter(name for _, name in clearing.seats).items())
+            names = listed((f"{name} x{count}" if count > 1 else name for name, count in replicas), _NAMED, ", ")
+            where = f"{device_names(clearing.gpus)} of node {clearing.node.name}"
+            yield Remedy(RemedyKind.OTHERS, f"take {names} off {where}")
+            return
+
+
+def _clearings(pool: PoolDevices, group: Group, node: Node) -> Iterator[_Clearing]:
+    unsliced = [device for device in pool.of_node(node.name) if not is_slice(device.index)]
+    need = group.demands[0].footprint
+    if len(group.demands) == 1 and need.exclusive:
+        sets = node.nvlink if need.gpus > 1 else (frozenset(device.index for device in unsliced),)
+        for joined in sets:
+            able = [device for device in unsliced if device.index in joined and need.settled <= device.empty.memory]
+            able.sort(key=lambda device: (device.taken, device.index))
+            if len(able) >= need.gpus:
+                yield _clearing(node, able[: need.gpus])
+        return
+    for server in pool.trial.on_node.get(node.name, ()):
+        yield _clearing(node, [device for device in unsliced if device.index in server.gpus])
+
+
+def _clearing(node: Node, cleared: list[DeviceUse]) -> _Clearing:
+    seats = frozenset((server.name, name) for device in cleared for server, name in device.on)
+    taken = sum(device.taken for device in cleared)
+    return _Clearing(node, tuple(sorted(device.index for device in cleared if device.on)), seats, taken)
