@@ -1,6 +1,7 @@
 """No GPU is ever over its memory, whichever versions, revisions and bindings of models change on it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.operator.planning.declared import GIB, ensemble, gpu_node, model, pool
@@ -97,14 +98,14 @@ def test_versions_that_stay_are_in_the_plan(policy: dict[str, object], desired: 
 
 def test_a_version_that_an_ensemble_holds_to_is_in_the_plan() -> None:
     cluster = Cluster((gpu_node("a"),))
-    policy = {"latest": {"numVersions": 2}}
+    own: dict[str, Any] = {"memory": 10, "instances": 1, "versionPolicy": {"latest": {"numVersions": 2}}}
     reserved = ensemble("e", "m").spec.model_dump(by_alias=True)
     step = {**reserved["steps"][0], "version": 1}
     pinned = ensemble("e", "m", steps=[step])
     for version in (1, 2, 3):
-        cluster.settle([pool(), model("m", version=version, memory=10, versionPolicy=policy), pinned])
+        cluster.settle([pool(), model("m", version=version, **own), pinned])
     assert loaded(cluster)["m"] == {1, 2, 3}
-    cluster.tick([pool(), model("m", version=3, memory=10, versionPolicy=policy), pinned])
+    cluster.tick([pool(), model("m", version=3, **own), pinned])
     assert cluster.outcome is not None
     (server,) = cluster.outcome.plan.pools[0].servers
     assert [placement.memory for placement in server.placements] == [30 * GIB]

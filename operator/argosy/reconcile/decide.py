@@ -23,7 +23,8 @@ from argosy.planning.migration.pool_migration import DRAIN_PERIOD, PoolMigration
 from argosy.planning.migration.revisions import revisions_by_server
 from argosy.planning.nodes.pool_nodes import PoolNodes
 from argosy.planning.nodes.reservations import devices
-from argosy.planning.packing.priorities import pack_by_priority
+from argosy.planning.overlapping import Running, with_overlap
+from argosy.planning.packing.priorities import RankedPlan, pack_by_priority
 from argosy.planning.plan import FleetPlan, PoolPlan
 from argosy.planning.provisioning.fleet import provision_fleet, with_waits
 from argosy.reconcile.consolidation import consolidations, with_progress
@@ -51,7 +52,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
     facts, progress = with_progress(snapshot, facts, now)
     packed = pack_by_priority(list(facts.values()), snapshot.claimed)
     provisioned = provision_fleet(packed, facts, _most_placeholders(specs)) if snapshot.placeholders else {}
-    ranked = with_waits(packed, provisioned)
+    ranked = _with_overlap(with_waits(packed, provisioned), snapshot, facts, members)
 
     def migration(plan: PoolPlan) -> PoolMigration:
         key = plan.pool
@@ -60,7 +61,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
     migrations = {plan.pool: migration(plan) for plan in ranked.plan.pools}
     consolidated = consolidations(snapshot, facts, packed, migrations, progress, now)
     if consolidated.ranked is not None:
-        ranked = with_waits(consolidated.ranked, provisioned)
+        ranked = _with_overlap(with_waits(consolidated.ranked, provisioned), snapshot, facts, members)
         begun = (plan for plan in ranked.plan.pools if plan.pool in consolidated.begun)
         migrations |= {plan.pool: migration(plan) for plan in begun}
     return DecidedRound(
@@ -80,6 +81,22 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
         placeholders={key: of_pool.placeholders for key, of_pool in provisioned.items()},
         remedies=find_remedies(list(facts.values()), ranked.plan, OF_A_ROUND),
     )
+
+
+def _with_overlap(
+    ranked: RankedPlan,
+    snapshot: FleetSnapshot,
+    facts: Mapping[PoolKey, PoolFacts],
+    members: Mapping[PoolKey, Members],
+) -> RankedPlan:
+    """Return the plan with the instances by which steps of ensembles overlap."""
+
+    def of_pool(plan: PoolPlan) -> PoolPlan:
+        pool = snapshot.pool(plan.pool)
+        running = Running(pool.repositories, pool.loaded_versions)
+        return with_overlap(plan, facts[plan.pool], members[plan.pool], running)
+
+    return replace(ranked, plan=FleetPlan(tuple(map(of_pool, ranked.plan.pools))))
 
 
 def _most_placeholders(specs: AcceptedSpecs) -> dict[PoolKey, int]:

@@ -135,7 +135,7 @@ class InferenceModelFields(ApiModel):
         le=256,
         description="Instances of a replica that run at once: on one GPU or the CPU; where no GPU has memory for all, "
         "divided evenly among GPUs of one server. Default: with slo or scaling Argosy decides, within scaling's "
-        "bounds; else one.",
+        "bounds; a step of an ensemble has two where there is room for them; else one.",
     )
     instance_groups: tuple[InstanceGroup, ...] = Field(
         default=(),

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from argosy.api import InferenceModel, Member, Resource, ServingPool
 from argosy.api.model.batching.dynamic import Batching
 from argosy.api.scalingstatus import ScalingStatus
+from argosy.api.status import InferenceModelStatus
 from argosy.autoscaling.decision import Allocation, Decision
 from argosy.autoscaling.policy import Bounds, Policy
+from argosy.planning.demand.members import with_instances
 
 _US = 1e6
 
@@ -61,6 +63,16 @@ def scaled_resource(member: Member, allocation: Allocation | None, fewest: int =
             changes["batching"] = _batching(member.spec.batching, allocation)
     changes = {name: value for name, value in changes.items() if getattr(spec, name) != value}
     return member.model_copy(update={"spec": spec.model_copy(update=changes)}) if changes else member
+
+
+def with_planned_instances(member: Member, status: object) -> Member:
+    """Return the member with the instances that the plan gives it where its spec has none, by its status."""
+    if not isinstance(member, InferenceModel) or not isinstance(status, InferenceModelStatus):
+        return member
+    planned = max((placement.instances for placement in status.placement), default=1)
+    if member.spec.instances is not None or member.spec.instance_groups or planned == 1:
+        return member
+    return with_instances(member, planned)
 
 
 def _batching(batching: Batching, allocation: Allocation) -> Batching:

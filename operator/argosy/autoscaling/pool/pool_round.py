@@ -17,7 +17,7 @@ from argosy.autoscaling.explain import joined, own_fault, sentence
 from argosy.autoscaling.memory import MemberMemory, Memory
 from argosy.autoscaling.metrics.signals import PoolSignals, Signals
 from argosy.autoscaling.policy import Policy
-from argosy.autoscaling.pool.allocations import scaled_resource
+from argosy.autoscaling.pool.allocations import scaled_resource, with_planned_instances
 from argosy.autoscaling.pool.footprints import MeasuredModel, measured_footprints
 from argosy.autoscaling.pool.grants import Grant, served
 from argosy.autoscaling.pool.language import language_reports
@@ -209,7 +209,13 @@ class _Round:
         """Return the memory of each member's bottleneck, by identity."""
         members, policies, memories = self.inputs.members, self.inputs.policies, self.memory.bottlenecks
         allocations = {name: decision.allocation for name, decision in decisions.items()}
-        scaled = [scaled_resource(member, allocations.get(member.identity)) for member in members]
+        statuses = self.inputs.statuses
+        scaled = [
+            scaled_resource(member, allocations.get(member.identity))
+            if member.identity in policies
+            else with_planned_instances(member, statuses.get(member.identity))
+            for member in members
+        ]
         levers = {member.name: levers_of(policies.get(member.identity, _NO_POLICY).bounds) for member in members}
         measured = subjects(scaled, self.signals, self.inputs.servers, levers)
         named = [(member.identity, measured.get(member.name)) for member in members]

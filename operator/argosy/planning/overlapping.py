@@ -1,0 +1,192 @@
+"""Instances by which the steps of ensembles overlap, in what a plan leaves free.
+
+A step with one instance executes one batch after another, and requests wait for it while the rest of its GPU is idle.
+A step that declares no instances has two, so that the batch of one request is prepared while that of another computes.
+They count towards no decision of the plan: where there is no memory for them, or no compute, a step has one instance,
+and what comes later takes their place.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from argosy.api import InferenceModel
+from argosy.api.model.modelformat import LANGUAGE_BACKENDS
+from argosy.planning.adapters import AdapterModel
+from argosy.planning.demand.footprint import footprint_of
+from argosy.planning.demand.members import Members, with_instances
+from argosy.planning.demand.surges import LoadedVersions
+from argosy.planning.facts import Device, PoolFacts
+from argosy.planning.plan import Placement, PoolPlan, ServerPlan
+from argosy.planning.variants import RoutedModel, VariantModel
+from argosy_agent.contract import RenderedRepository
+
+INSTANCES: Final = 2
+"""Of a step: enough to overlap. More of them is what scaling decides, by what it measures."""
+_ALL_CORES: Final = frozenset({"pytorch"})
+"""Backends whose one instance on a CPU computes on all of its cores, so that a second one only slows it down."""
+_ServerModel = tuple[str, str]
+"""The names of a server and of a model on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What the servers of a pool have: the repositories that they serve, and the bytes of each loaded version."""
+
+    repositories: Iterable[RenderedRepository] = ()
+    loaded: LoadedVersions = field(default_factory=dict)
+
+    def instances(self) -> dict[_ServerModel, int]:
+        """Return the instances of each model on each server."""
+        return {
+            (repository.server, model.declared_name): model.instances
+            for repository in self.repositories
+            for model in repository.models
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """Bytes and thousandths of compute on a device."""
+
+    memory: int
+    compute: int
+
+    def without(self, other: "_Need") -> "_Need":
+        """Return what is left of it once the other is taken."""
+        return _Need(self.memory - other.memory, self.compute - other.compute)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether more was taken than there was."""
+        return self.memory < 0 or self.compute < 0
+
+
+def with_overlap(plan: PoolPlan, facts: PoolFacts, members: Members, running: Running) -> PoolPlan:
+    """Return the plan of a pool with the instances of steps that have room for them.
+
+    The smallest steps of ensembles of the highest priority come first, so that as many as can be overlap.
+    """
+    steps = _steps(facts, members)
+    placed = _placed(plan, steps)
+    if not placed:
+        return plan
+    spare, instances = _spare(plan, facts), running.instances()
+    busy = _busy(plan, running, instances)
+    raised: dict[_ServerModel, Placement] = {}
+    for name, versions in steps.items():
+        for server, placement in placed.get(name, ()):
+            here = server.name, name
+            if server.name in busy and instances.get(here, 0) < INSTANCES:
+                continue  # what leaves has the memory until then
+            more = _raised(placement, members, versions)
+            if more is not None and _take(spare, server, placement, more):
+                raised[here] = more
+    return replace(plan, servers=tuple(_server(server, raised) for server in plan.servers)) if raised else plan
+
+
+def _server(server: ServerPlan, raised: Mapping[_ServerModel, Placement]) -> ServerPlan:
+    if not any((server.name, placement.model) in raised for placement in server.placements):
+        return server
+    placements = (raised.get((server.name, placement.model), placement) for placement in server.placements)
+    return replace(server, placements=tuple(placements))
+
+
+def _steps(facts: PoolFacts, members: Members) -> dict[str, int]:
+    """Return the loaded versions of each step's model that may have further instances, in their order."""
+    demands = {demand.model: demand for group in facts.groups for demand in group.demands}
+    ensembles = [one for one in members.ensembles.values() if not isinstance(one, RoutedModel)]
+    steps: dict[str, int] = {}
+    for ensemble in sorted(ensembles, key=lambda one: (-one.spec.priority, one.name)):
+        models = {name for name in members.models_of(ensemble.name) if name in demands and _may(name, members)}
+        for name in sorted(models, key=lambda name: (demands[name].footprint.memory, name)):
+            steps.setdefault(name, demands[name].versions)
+    return steps
+
+
+def _may(name: str, members: Members) -> bool:
+    """Return whether nothing else decides on the instances of a model, and a second one is of use."""
+    model = members.models[name]
+    spec = model.spec
+    decided = spec.instances is not None or spec.instance_groups or name in members.scaled
+    alone = spec.sequence is not None or spec.backend in LANGUAGE_BACKENDS or spec.gpus > 1
+    return not (decided or alone or isinstance(model, VariantModel | AdapterModel))
+
+
+def _placed(plan: PoolPlan, steps: Mapping[str, int]) -> dict[str, list[tuple[ServerPlan, Placement]]]:
+    placed: dict[str, list[tuple[ServerPlan, Placement]]] = {}
+    for server in plan.servers if steps else ():
+        for placement in server.placements:
+            if placement.model in steps:
+                placed.setdefault(placement.model, []).append((server, placement))
+    return placed
+
+
+def _spare(plan: PoolPlan, facts: PoolFacts) -> dict[Device, _Need]:
+    """Return what each GPU has left: nothing where a candidate lacks memory."""
+    spare = {
+        (node.name, gpu.index): _Need(gpu.usable(facts.headroom), gpu.compute)
+        for node in facts.nodes
+        for gpu in node.gpus
+        if not gpu.is_cpu
+    }
+    for server in plan.servers:
+        for placement in server.placements:
+            for device in _devices(server, placement):
+                left = spare.get(device, _Need(0, 0)).without(_need(placement))
+                spare[device] = _Need(min(0, left.memory), left.compute) if placement.unreserved else left
+    return spare
+
+
+def _busy(plan: PoolPlan, running: Running, instances: Mapping[_ServerModel, int]) -> set[str]:
+    """Return the servers on which something is loaded that is to leave: a model, or a version that another follows."""
+    needs = {
+        (server.name, one.model): (one.memory + one.surge)
+        * (instances.get((server.name, one.model)) or 1)
+        // one.instances
+        for server in plan.servers
+        for one in server.placements
+    }
+    return {
+        server
+        for server, models in running.loaded.items()
+        for model, versions in models.items()
+        if (server, model) not in needs or sum(versions.values()) > needs[server, model]
+    }
+
+
+def _raised(placement: Placement, members: Members, versions: int) -> Placement | None:
+    """Return the placement with its instances; None where what they take is not known, or of no use."""
+    model = members.models[placement.model]
+    if not placement.gpus:
+        return replace(placement, instances=INSTANCES) if model.spec.backend not in _ALL_CORES else None
+    if placement.shares > 1 or not _has_memory(model, members):
+        return None
+    measured = members.measured.get(model.name)
+    need = footprint_of(with_instances(model, INSTANCES), versions, measured=measured)
+    surge = placement.surge * INSTANCES
+    return replace(placement, instances=INSTANCES, memory=need.memory, compute=need.compute, surge=surge)
+
+
+def _has_memory(model: InferenceModel, members: Members) -> bool:
+    """Return whether the memory of an instance is declared or measured."""
+    declared = model.spec.footprint.gpu_memory if model.spec.footprint is not None else None
+    return bool(declared) or model.name in members.measured
+
+
+def _take(spare: dict[Device, _Need], server: ServerPlan, placement: Placement, more: Placement) -> bool:
+    """Take what a placement needs in addition; return whether there is as much on each of its GPUs."""
+    addition = _need(more).without(_need(placement))
+    left = {device: spare.get(device, _Need(0, 0)).without(addition) for device in _devices(server, placement)}
+    fits = not any(one.is_short for one in left.values())
+    if fits:
+        spare.update(left)
+    return fits
+
+
+def _need(placement: Placement) -> _Need:
+    return _Need(placement.memory + placement.surge, placement.compute)
+
+
+def _devices(server: ServerPlan, placement: Placement) -> Iterator[Device]:
+    return ((server.node, gpu) for gpu in placement.gpus)
