@@ -249,3 +249,22 @@ def test_what_would_make_it_fit_is_named_with_the_option_to_try_it(example: Path
     assert f"it would fit with: {change}" in planned(example).stdout
     edit(example / "pool.yaml", "memoryHeadroom: 30%", "memoryHeadroom: 24%")
     assert planned(example).exit_code == 0
+
+
+def test_why_models_are_where_they_are_is_explained() -> None:
+    lines = planned(EXAMPLE, "--explain", "embed").stdout.splitlines()
+    start = "chat-70b is on GPUs 0, 1, 2 of node h100-a (server chat-0). SharesServer: one server has all of"
+    assert any(line.startswith(start) for line in lines)
+    assert "  FullGpus: llama-70b takes 2 GPUs that NVLink joins for itself" in lines
+    (entry,) = json.loads(planned(EXAMPLE, "--explain", "-o", "json").stdout)["explanations"]
+    assert (entry["group"], entry["rule"], entry["node"]) == ("chat-70b", "SharesServer", "h100-a")
+    assert "explanations" not in json.loads(planned(EXAMPLE, "-o", "json").stdout)
+
+
+def test_names_to_explain_are_those_of_the_fleet() -> None:
+    refused = planned(EXAMPLE, "--explain", "Embed")
+    assert (refused.exit_code, refused.stderr) == (
+        1,
+        "--explain Embed: there is no such model or ensemble; the nearest is embed\n",
+    )
+    assert "models are named with --explain; manifests with --filename" in planned(EXAMPLE, "embed").stderr

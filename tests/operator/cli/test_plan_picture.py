@@ -1,5 +1,6 @@
 """`argosy plan -o svg`: the README's picture, and pictures of other plans."""
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,8 +10,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from argosy.api.values.identity import PoolKey
+from argosy.cli.planning.picture.plan_picture import plan_picture
 from argosy.cli.planning.plan import plan
-from argosy.cli.planning.plan_picture import plan_picture
+from argosy.planning.explanation.difference import Change, Difference, Location
 from argosy.planning.facts import Gpu, Node, PoolFacts
 from argosy.planning.plan import FleetPlan, Placement, PoolPlan, ServerPlan
 
@@ -18,12 +20,13 @@ ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "llama-70b"
 GIB = 1 << 30
 POOL = PoolKey("default/small")
+SVG = "{http://www.w3.org/2000/svg}"
 
 
-def run(folder: Path) -> Result:
+def run(folder: Path, *more: str) -> Result:
     app = typer.Typer()
     app.command()(plan)
-    return CliRunner().invoke(app, ["-f", str(folder), "--nodes", str(EXAMPLE / "nodes.yaml"), "-o", "svg"])
+    return CliRunner().invoke(app, ["-f", str(folder), "--nodes", str(EXAMPLE / "nodes.yaml"), "-o", "svg", *more])
 
 
 def texts(picture: str) -> list[str]:
@@ -95,3 +98,49 @@ def test_what_is_unplaced_counts_and_is_exit_status_2(tmp_path: Path) -> None:
     result = run(tmp_path)
     assert result.exit_code == 2
     assert texts(result.stdout)[0].endswith("; 1 unplaced")
+
+
+def test_what_fits_nowhere_is_listed_with_what_would_make_it_fit(tmp_path: Path) -> None:
+    for file in EXAMPLE.glob("*.yaml"):
+        text = file.read_text().replace("memoryHeadroom: 20%", "memoryHeadroom: 30%")
+        (tmp_path / file.name).write_text(text)
+    shown = " ".join(texts(run(tmp_path).stdout))
+    assert "chat-70b fits nowhere (GpuTooSmall)" in shown
+    assert "it would fit with: memoryHeadroom 30 % → 24 %" in shown
+
+
+def test_what_a_tried_change_would_change_is_listed() -> None:
+    shown = texts(run(EXAMPLE, "--without-node", "h100-a").stdout)
+    assert "What changes: 3 GPUs needed before, 3 after (+0)." in shown
+    assert any(text.strip().startswith("embed moves from GPU 2 of node h100-a (server chat-0)") for text in shown)
+
+
+def test_moves_are_arrows_from_one_gpu_to_the_other() -> None:
+    node = Node("n", (Gpu(0, 80 * GIB), Gpu(1, 80 * GIB)), "H100")
+    server = ServerPlan("small-1", "n", (1,), (Placement("m", 1, "m", (1,), 1, 40 * GIB, 500),))
+    plan = FleetPlan((PoolPlan(POOL, (server,), (), 2, 1, 1),))
+    moved = Change(POOL, "m", Location("small-0", "n", (0,)), Location("small-1", "n", (1,)))
+    gone = Change(POOL, "m", Location("small-0", "other", (0,)), Location("small-1", "n", (1,)))
+    picture = plan_picture(plan, [PoolFacts(POOL, (node,), ())], Difference(moved=(moved, gone)))
+    (arrow,) = [path for path in ElementTree.fromstring(picture).iter(f"{SVG}path") if path.get("marker-end")]
+    start, end = re.findall(r"(\d+) (\d+)", arrow.get("d", ""))[0::2]
+    assert int(start[0]) < int(end[0])
+    title = arrow.find(f"{SVG}title")
+    assert title is not None
+    assert title.text == "m moves"
+
+
+def test_the_bar_of_compute_is_as_long_as_the_share_that_is_taken() -> None:
+    picture = picture_of(Placement("m", 1, "m", (0,), 1, 40 * GIB, 500), gpus=(Gpu(0, 80 * GIB),))
+    bars = [box for box in ElementTree.fromstring(picture).iter(f"{SVG}rect") if box.get("class") == "used"]
+    assert [bar.get("width") for bar in bars] == ["85"]
+
+
+def test_every_line_of_text_is_inside_the_picture(tmp_path: Path) -> None:
+    for file in EXAMPLE.glob("*.yaml"):
+        text = file.read_text().replace("memoryHeadroom: 20%", "memoryHeadroom: 30%")
+        (tmp_path / file.name).write_text(text)
+    for picture in (run(tmp_path).stdout, run(EXAMPLE, "--without-node", "h100-a").stdout):
+        root = ElementTree.fromstring(picture)
+        lowest = max(int(element.get("y", "0")) for element in root.iter(f"{SVG}text"))
+        assert lowest < int(root.get("height", "0"))

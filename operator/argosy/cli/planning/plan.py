@@ -1,22 +1,27 @@
 """`argosy plan`: place models on nodes, in files or of a cluster, by the operator's own solver. Nothing is changed."""
 
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from argosy.api import ServingPool
 from argosy.api.conditions import ConditionType, Reason
 from argosy.cli.planning.built_plan import built_plan
 from argosy.cli.planning.consolidation_view import consolidation_document, consolidation_lines
+from argosy.cli.planning.explanation.reasons import chosen, reason_lines, reasons_document
 from argosy.cli.planning.fleet.files import FleetError
 from argosy.cli.planning.fleet.options import Fleet, FleetOptions
+from argosy.cli.planning.fleet.what_if import nearest
+from argosy.cli.planning.picture.plan_picture import plan_picture
 from argosy.cli.planning.plan_document import plan_document
-from argosy.cli.planning.plan_picture import plan_picture
 from argosy.cli.planning.plan_table import plan_table
 from argosy.cli.terminal import console, print_document, refuse, with_options
 from argosy.planning.explanation.difference import difference
+from argosy.planning.explanation.reasons import explained_replicas
 from argosy.planning.explanation.remedies.find import THOROUGH, find_remedies
 from argosy.reconcile import RoundOutcome
 from argosy.reconcile.consolidation import recommended
@@ -37,9 +42,17 @@ class Output(StrEnum):
     SVG = "svg"
 
 
+Models = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[MODEL]...", help="With --explain: the models or ensembles to explain. Default: all."),
+]
+
+
 @with_options(FleetOptions, "fleet_options")
 def plan(
+    models: Models = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to write the plan.")] = Output.TABLE,
+    explain: Annotated[bool, typer.Option("--explain", help="Say of each model why it is where it is.")] = False,
     *,
     fleet_options: FleetOptions,
 ) -> None:
@@ -49,23 +62,41 @@ def plan(
     """
     now = datetime.now(UTC)
     fleet = _fleet(fleet_options, now)
+    _check_models(models or (), fleet.snapshot, explain)
     outcome, builds = built_plan(fleet.snapshot, now)
     _print_notes(fleet.snapshot, outcome)
     changes = difference(fleet.running, outcome.plan) if fleet.running is not None else None
     placed, facts, advice = outcome.plan, outcome.facts, _advice(outcome)
     moves = recommended(fleet.snapshot.resources, facts, placed) if fleet.running is not None else {}
     remedies = find_remedies(facts, placed, THOROUGH)
+    explained = chosen(explained_replicas(facts, placed, fleet.running), models or ()) if explain else []
     if output is Output.TABLE:
         console(_PIPE_WIDTH).print(plan_table(placed, facts, builds, advice, changes, remedies))
-        console(_PIPE_WIDTH).print(*consolidation_lines(moves), sep="\n", end="\n" if moves else "")
+        _print_lines([*consolidation_lines(moves), *reason_lines(explained)])
     elif output is Output.SVG:
-        sys.stdout.write(plan_picture(placed, facts))
+        sys.stdout.write(plan_picture(placed, facts, changes, remedies))
     else:
         document = plan_document(placed, facts, builds, advice, changes, remedies)
         document |= {"consolidation": consolidation_document(moves)} if moves else {}
+        document |= {"explanations": reasons_document(explained)} if explain else {}
         print_document(document, as_json=output is Output.JSON)
     if any(pool.unplaced for pool in placed.pools):
         raise typer.Exit(UNPLACED)
+
+
+def _check_models(models: Sequence[str], snapshot: FleetSnapshot, explain: bool) -> None:
+    """Refuse names without --explain, and those that the fleet does not have."""
+    if models and not explain:
+        refuse([f"{models[0]}: models are named with --explain; manifests with --filename"])
+    names = sorted(one.name for one in snapshot.resources if not isinstance(one, ServingPool))
+    absent = [name for name in models if name not in names]
+    if absent:
+        refuse(f"--explain {name}: there is no such model or ensemble{nearest(name, names)}" for name in absent)
+
+
+def _print_lines(lines: Sequence[str]) -> None:
+    if lines:
+        console(_PIPE_WIDTH).print(*lines, sep="\n", markup=False, highlight=False)
 
 
 def _fleet(options: FleetOptions, now: datetime) -> Fleet:

@@ -81,7 +81,7 @@ def _removed(resources: Sequence[Resource], name: str, problems: list[str]) -> l
         problems.append(f"--remove {name}: is {' and '.join(matches)}; write one of them in full, as {example}")
     elif not matches:
         every = sorted({of for one in resources for of in _names(one)[:-1] if of.count("/") == name.count("/")})
-        problems.append(f"--remove {name}: there is no such resource{_nearest(name, every)}")
+        problems.append(f"--remove {name}: there is no such resource{nearest(name, every)}")
     return matches
 
 
@@ -94,7 +94,7 @@ def _names(resource: Resource) -> tuple[str, ...]:
 def _without(nodes: Sequence[Node], names: Sequence[str], problems: list[str]) -> list[Node]:
     existing = [node.name for node in nodes]
     problems += [
-        f"--without-node {name}: there is no such node{_nearest(name, existing)}"
+        f"--without-node {name}: there is no such node{nearest(name, existing)}"
         for name in names
         if name not in existing
     ]
@@ -123,7 +123,7 @@ def _model(nodes: Sequence[Node], kind: str, problems: list[str]) -> Node | None
         types = {node.product for node in nodes} | {node.labels.get(_INSTANCE_TYPE, "") for node in nodes}
         existing = [*sorted(types - {""}), *(node.name for node in nodes)]
         problems.append(
-            f"--with-node {kind}: no node has this product, instance type or name{_nearest(kind, existing)}. "
+            f"--with-node {kind}: no node has this product, instance type or name{nearest(kind, existing)}. "
             "Add one to the nodes' file to plan with it"
         )
         return None
@@ -143,7 +143,8 @@ def copied(node: Node, name: str) -> Node:
     return Node(name, gpus, node.product, node.compute_capability, node.nvlink, labels, taints)
 
 
-def _nearest(name: str, existing: Sequence[str]) -> str:
+def nearest(name: str, existing: Sequence[str]) -> str:
+    """Return a clause with the name that is most like one that is not there; empty if none is."""
     plain = {one.lower(): one for one in existing}
     near = get_close_matches(name.lower(), plain, 1, _SIMILAR)
     return f"; the nearest is {plain[near[0]]}" if near else ""
