@@ -13,7 +13,7 @@ from e2e.storage import pod as storage
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "operator", "runtime")
-EXTRAS = "runtime,agent,onnxruntime,builder,transformers,examples"
+EXTRAS = "runtime,agent,onnxruntime,builder,profile,transformers,examples"
 """What examples/assistant and builds of engines need, and nothing more: every megabyte is built, packed, unpacked and
 started from. With it come g++, by which AOTInductor compiles, and the library of NUMA nodes, which vLLM needs."""
 

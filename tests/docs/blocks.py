@@ -39,6 +39,7 @@ EXCUSES = {
     r"argosy (up \S+ --bundles|replay) ": "a bundle's name has its time: tests/operator/cli/test_replay.py has some",
     r"argosy up examples/rollout$|python examples/rollout/drive": "takes half a minute: tests/examples/test_rollout.py",
     r"argosy plan --cluster": "needs a cluster: tests/operator/cluster/test_plan_cluster.py reads one",
+    r"argosy profile \S+ --job": "needs a cluster with GPUs: tests/operator/cli/test_profile_job.py plays one",
     r"argosy rollout \w+ ": "needs a rollout under way: tests/operator/cli/rollout has some, and runs the commands",
     r"argosy serve .*[=\s][A-Z]+\b": "a placeholder stands for the reader's own repository",
 }

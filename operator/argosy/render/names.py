@@ -17,6 +17,8 @@ _STATE = "-state"
 _PICKER = "-epp"
 _BUILD, _REPORT = "-build-", "-report"
 _REQUEST = 20
+_LONGEST_PROFILED = 43
+"""Characters of a model's name before `-profile-`, 5 characters of the API server's, and 6 of the Job's controller."""
 
 
 def label(name: str) -> str:
@@ -52,6 +54,14 @@ def build_name(pool: str, request: str) -> str:
     """
     most = LONGEST - len(_REPORT) - len(_BUILD) - _REQUEST
     return f"{pool if len(pool) < most else _with_digest(pool, pool, most)}{_BUILD}{request}"
+
+
+def profile_name(model: str) -> str:
+    """Return what the name of a Job that profiles a model begins with, so short that its Pod's name has 63 characters
+    at most.
+    """
+    short = _with_digest(model, model, _LONGEST_PROFILED) if len(model) > _LONGEST_PROFILED else model
+    return f"{short}-profile-"
 
 
 def report_name(build: str) -> str:

@@ -75,7 +75,7 @@ def test_compute_that_is_declared_counts() -> None:
     assert instances(settled([gpu_node("n")], *steps, ensemble("e", "a", "b"))) == {"a": [1], "b": [2]}
 
 
-def test_each_replica_has_what_fits_on_its_gpu() -> None:
+def test_replicas_differ_where_their_gpus_do() -> None:
     nodes = [gpu_node("n"), gpu_node("o", memory=50)]
     steps = [model("a", memory=25, replicas=2), model("b", memory=15, replicas=2)]
     cluster = settled(nodes, *steps, ensemble("e", "a", "b", replicas=2))

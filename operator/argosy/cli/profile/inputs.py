@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from argosy.api import Resource
 from argosy.api.values.quantity import parse_duration
 from argosy.local.manifests.reading import read_manifests
 from argosy.local.profiling.manifest import BATCHES, Profiled, find, shape_errors
@@ -27,12 +28,17 @@ class Inputs:
     seconds: float
 
 
-def read_inputs(texts: Inputs) -> tuple[Profiled | None, Steps, float | None, list[str]]:
-    """Return the model, the steps, the budget in seconds, and all errors. There is no model where it has one."""
+def read_inputs(
+    texts: Inputs, resources: Sequence[Resource] | None = None
+) -> tuple[Profiled | None, Steps, float | None, list[str]]:
+    """Return the model, the steps, the budget in seconds, and all errors. There is no model where it has one.
+
+    `resources`: the declared ones, None where they are in files.
+    """
     problems: list[str] = []
     shapes = _shapes(texts.shapes, problems)
     budget = _budget(texts.latency_budget, problems)
-    profiled = _profiled(texts, problems)
+    profiled = _profiled(texts, resources, problems)
     instances = _numbers("--instances", texts.instances, problems)
     batches = _batches(texts.batches, profiled, problems)
     if profiled is not None:
@@ -40,12 +46,14 @@ def read_inputs(texts: Inputs) -> tuple[Profiled | None, Steps, float | None, li
     return profiled, Steps(batches, instances, texts.seconds, shapes), budget, problems
 
 
-def _profiled(texts: Inputs, problems: list[str]) -> Profiled | None:
-    manifests = read_manifests(*texts.filenames)
-    if manifests.problems:
-        problems += map(str, manifests.problems)
-        return None
-    result = find(texts.model, manifests.resources)
+def _profiled(texts: Inputs, resources: Sequence[Resource] | None, problems: list[str]) -> Profiled | None:
+    if resources is None:
+        manifests = read_manifests(*texts.filenames)
+        if manifests.problems:
+            problems += map(str, manifests.problems)
+            return None
+        resources = manifests.resources
+    result = find(texts.model, resources)
     if isinstance(result, str):
         problems.append(result)
         return None

@@ -1,8 +1,7 @@
-"""`argosy profile`: measure a model's memory, latency and throughput on this machine, and propose its settings."""
+"""`argosy profile`: measure a model's memory, latency and throughput, and propose its settings."""
 
 import asyncio
 import sys
-import tempfile
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,16 +14,14 @@ from argosy.bench.profile.proposal import Proposal, propose
 from argosy.bench.profile.settings import document, patch
 from argosy.cli import plots
 from argosy.cli.profile.inputs import Inputs, read_inputs
+from argosy.cli.profile.job import JobError
 from argosy.cli.profile.picture import draw
 from argosy.cli.profile.tables import no_proposal, tables
-from argosy.cli.terminal import Filenames, console, print_document, refuse
-from argosy.local.machine import this_machine
+from argosy.cli.profile.where import Where
+from argosy.cli.terminal import console, print_document, refuse, with_options
 from argosy.local.profiling.manifest import Profiled
 from argosy.local.profiling.serving import StoppedError
-from argosy.local.profiling.sweep import Steps, sweep
 from argosy.local.servers.ports import ListenError
-from argosy.local.state import StateFolder
-from argosy.planning.facts import Node
 
 _PIPE_WIDTH = 120
 _INTERRUPTED = 130
@@ -40,9 +37,17 @@ class Output(StrEnum):
     SVG = "svg"
 
 
+@with_options(Where, "where")
 def profile(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="The model's name in the manifests.")],
-    filename: Filenames,
+    filename: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--filename",
+            "-f",
+            help="A manifest, or a folder of them; may be repeated. Default with --job: the cluster's.",
+        ),
+    ] = None,
     batches: Annotated[
         str | None,
         typer.Option("--batches", "-b", help="Sizes of batches. Default: 1, 2, 4 … up to the model's maxBatchSize."),
@@ -63,42 +68,37 @@ def profile(
     output: Annotated[
         Output, typer.Option("--output", "-o", help="How to write the result; yaml: the patch; svg: the curve.")
     ] = Output.TABLE,
+    *,
+    where: Where,
 ) -> None:
-    """Measure one model on this machine by batch sizes and instances, and propose its settings and footprint.
+    """Measure one model by batch sizes and instances, and propose its settings and footprint.
 
-    The model is served as by argosy up, and nothing of it is left. Exit status: 0; 1 if the input is wrong or the model
-    cannot be served; 2 if no setting keeps the budget; 130 if it was interrupted.
+    The model is served on this machine, as by argosy up, or with --job in a cluster, and nothing of it is left. Exit
+    status: 0; 1 if the input is wrong or the model cannot be served; 2 if no setting keeps the budget; 130 if it was
+    interrupted.
     """
-    texts = Inputs(model, filename, batches, instances, latency_budget, shape or [], seconds)
+    texts = Inputs(model, filename or [], batches, instances, latency_budget, shape or [], seconds)
     try:
-        profiled, steps, budget, problems = read_inputs(texts)
+        profiled, steps, budget, problems = read_inputs(texts, where.resources(model, filename or []))
+        problems += where.problems(filename or [])
         problems += plots.errors(plot or Path("-.svg")) if plot is not None or output is Output.SVG else []
         problems += plots.file_errors("--patch", patch_file) if patch_file is not None else []
         if problems or profiled is None:
             refuse(problems)
-        node = this_machine()
-        measured = asyncio.run(_swept(profiled, steps, node))
+        measured = where.measure(profiled, steps, lambda line: typer.echo(line, err=True))
     except (KeyboardInterrupt, asyncio.CancelledError, StoppedError):
         typer.echo("interrupted: the server was stopped, and nothing is written", err=True)
         raise typer.Exit(_INTERRUPTED) from None
-    except ListenError as error:
+    except (ListenError, JobError) as error:
         refuse([str(error)])
-    _report(profiled, measured, budget, node, output, patch_file, plot)
-
-
-async def _swept(profiled: Profiled, steps: Steps, node: Node) -> Sweep:
-    """Sweep in a folder of its own, with the progress on standard error."""
-    with tempfile.TemporaryDirectory(prefix="argosy-profile-") as folder:
-        state = StateFolder(Path(folder))
-        state.create()
-        return await sweep(profiled, steps, node, state, lambda line: typer.echo(line, err=True))
+    _report(profiled, measured.sweep, budget, measured.machine, output, patch_file, plot)
 
 
 def _report(
     profiled: Profiled,
     measured: Sweep,
     budget: float | None,
-    node: Node,
+    machine: str,
     output: Output,
     patch_file: Path | None,
     plot: Path | None,
@@ -113,7 +113,7 @@ def _report(
     written = None if proposal is None else patch(profiled.model.name, profiled.model.namespace, proposal)
     if patch_file is not None and written is not None:
         patch_file.write_text(yaml.safe_dump(written, sort_keys=False))
-    _print(profiled.model.name, measured, proposal, written, node, output)
+    _print(profiled.model.name, measured, proposal, written, machine, output)
     if proposal is None:
         typer.echo(no_proposal(measured, budget), err=True)
         raise typer.Exit(_NO_PROPOSAL)
@@ -124,12 +124,12 @@ def _print(
     measured: Sweep,
     proposal: Proposal | None,
     written: dict[str, object] | None,
-    node: Node,
+    machine: str,
     output: Output,
 ) -> None:
     match output:
         case Output.TABLE:
-            console(_PIPE_WIDTH).print(tables(f"{name} on {node.product or node.name}", measured, proposal))
+            console(_PIPE_WIDTH).print(tables(f"{name} on {machine}", measured, proposal))
         case Output.JSON:
             print_document(document(measured, proposal), as_json=True)
         case Output.SVG:

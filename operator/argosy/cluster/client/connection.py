@@ -21,7 +21,7 @@ from kubernetes.aio.dynamic.exceptions import DynamicApiError
 
 from .access import Access, CredentialsError, access, configured
 from .errors import GoneError, UnreachableError, translated
-from .kinds import Key, Kind
+from .kinds import POD, Key, Kind
 from .streams import cut_off, event, lines
 
 log = logging.getLogger(__name__)
@@ -216,6 +216,12 @@ class Connection:
             "delete", kind.resource, lambda **more: self._client.delete(kind, key[1], key[0], options, **more)
         )
 
+    async def log(self, pod: Key) -> str:
+        """Return what the only container of a Pod has written so far."""
+        path = f"{POD.path(pod[1], pod[0])}/log"
+        content = await self._read("get", "pods/log", lambda **more: self._client.request("get", path, **more))
+        return content.decode(errors="replace")
+
     async def _send(
         self,
         verb: str,
@@ -226,17 +232,30 @@ class Connection:
         urgent: bool = False,
     ) -> dict[str, Any]:
         """Send a request and return the response's document."""
-        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S)
-        async with nullcontext() if urgent else self._slots:
-            with self._measured(verb, resource) as measured:
-                async with await request(serialize=False, _request_timeout=timeout) as response:
-                    text = await response.read()
-                    measured.status = response.status
+        text = await self._read(verb, resource, request, timeout_s=timeout_s, urgent=urgent)
         try:
             body: dict[str, Any] = json.loads(text)
         except ValueError as error:
             raise UnreachableError(0, "Unreachable", f"{self._server} answers no JSON: {error}") from error
         return body
+
+    async def _read(
+        self,
+        verb: str,
+        resource: str,
+        request: Callable[..., Awaitable[aiohttp.ClientResponse]],
+        *,
+        timeout_s: float = CALL_S,
+        urgent: bool = False,
+    ) -> bytes:
+        """Send a request and return the response's content."""
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S)
+        async with nullcontext() if urgent else self._slots:
+            with self._measured(verb, resource) as measured:
+                async with await request(serialize=False, _request_timeout=timeout) as response:
+                    content = await response.read()
+                    measured.status = response.status
+        return content
 
     @contextmanager
     def _measured(self, verb: str, resource: str) -> "Iterator[_Measured]":

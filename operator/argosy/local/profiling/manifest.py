@@ -38,6 +38,10 @@ class Profiled:
         body["spec"] = {**spec, "instances": instances, "maxBatchSize": max_batch}
         return body
 
+    def bodies(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the bodies of the model and of its pool, as they are declared."""
+        return _body(self.model), _body(self.pool)
+
     def pool_body(self) -> dict[str, Any]:
         """Return the body of its pool, which has a server even without models."""
         body = _body(self.pool)
