@@ -33,6 +33,7 @@ IN_A_NAMESPACE = (
     | _rights("networking.k8s.io", ("networkpolicies",), OWN)
     | _rights("policy", ("poddisruptionbudgets",), OWN)
     | _rights("inference.networking.k8s.io", ("inferencepools",), OWN)
+    | _rights("resource.k8s.io", ("resourceclaimtemplates",), OWN)
     | _rights("", ("pods",), (*READ, "patch"))
     | _rights("", ("pods/status",), ("patch",))
     | _rights("", ("events",), ("create", "patch"))
@@ -40,6 +41,7 @@ IN_A_NAMESPACE = (
 OF_THE_CLUSTER = (
     _rights("", ("nodes",), READ)
     | _rights("", ("pods",), ("list", "watch"))
+    | _rights("resource.k8s.io", ("resourceslices", "resourceclaims", "devicetaintrules"), ("list", "watch"))
     | _rights("apiextensions.k8s.io", ("customresourcedefinitions",), READ)
 )
 NAMESPACES = _rights("", ("namespaces",), READ)

@@ -34,6 +34,10 @@
 - apiGroups: [inference.networking.k8s.io]
   resources: [inferencepools]
   verbs: [get, list, watch, create, patch, delete]
+# Where the cluster has Dynamic Resource Allocation: by these, servers' Pods have their GPUs.
+- apiGroups: [resource.k8s.io]
+  resources: [resourceclaimtemplates]
+  verbs: [get, list, watch, create, patch, delete]
 # Pods are the Deployments' own: the operator labels them and says that they have settled.
 - apiGroups: [""]
   resources: [pods]
@@ -61,6 +65,10 @@
 # Whose Pods hold GPUs of those nodes, wherever they are.
 - apiGroups: [""]
   resources: [pods]
+  verbs: [list, watch]
+# Which devices DRA drivers publish, who has them, and which are tainted.
+- apiGroups: [resource.k8s.io]
+  resources: [resourceslices, resourceclaims, devicetaintrules]
   verbs: [list, watch]
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]

@@ -79,6 +79,13 @@ def revision_name(name: str, digest: str) -> str:
     return f"{label(name)}-{digest[:_DIGITS]}"
 
 
+def template_name(server: str, digest: str) -> str:
+    """Return the name of the ResourceClaimTemplate of a server's objects of this name; `digest` differs for other
+    devices.
+    """
+    return f"{server}-gpus-{digest[:_DIGITS]}"
+
+
 def service_name(name: str) -> str:
     """Return the name of the Service of a model or an ensemble: a DNS-1035 label of at most 63 characters, never that
     of a pool's.

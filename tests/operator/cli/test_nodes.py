@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.operator.planning.nodes.slices_v1 import divisible, gpu, resource_slice
 
 from argosy.cli.planning.nodes import NodesError, parse_nodes, read_nodes
 
@@ -172,3 +173,16 @@ def test_a_file_without_nodes_says_how_to_get_them(tmp_path: Path) -> None:
         read_nodes(file)
     with pytest.raises(NodesError, match="there is no such file"):
         read_nodes(tmp_path / "missing.yaml")
+
+
+BARE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, "status": {"capacity": {"memory": "64Gi"}}}
+
+
+def test_devices_come_from_resource_slices_in_the_file() -> None:
+    (node,) = read(*divisible(0, 1), BARE)
+    assert [gpu.device.name for gpu in node.gpus] in (["gpu-0", "gpu-1"], ["gpu-1", "gpu-0"])
+    half = resource_slice("s", gpu(0), pool={"resourceSliceCount": 2})
+    with pytest.raises(NodesError, match=r"Node a: pool a of gpu.nvidia.com has 1 of 2 ResourceSlices"):
+        read(half, BARE)
+    with pytest.raises(NodesError, match=r"ResourceSlice s: is not as resource.k8s.io/v1 has it"):
+        read(resource_slice("s", gpu(0), devices=["gpu-0"]), BARE)

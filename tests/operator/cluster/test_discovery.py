@@ -1,5 +1,6 @@
 """What is asked of a cluster follows from what its API server offers, and from its version."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.discovery import offered
 from argosy.cluster.client.errors import NotFoundError
 from argosy.render.workloads import Cluster
+
+_DEVICES = ["resourceslices", "resourceclaims", "resourceclaimtemplates"]
 
 
 class Answers(Connection):
@@ -21,7 +24,8 @@ class Answers(Connection):
             return {"major": "1", "minor": self._minor, "gitVersion": f"v1.{self._minor}.0"}
         if path.removeprefix("/apis/") not in self._groups:
             raise NotFoundError(404, "NotFound", path)
-        return {"resources": [{"name": "poddisruptionbudgets"}]}
+        names = _DEVICES if path == "/apis/resource.k8s.io/v1" else ["poddisruptionbudgets"]
+        return {"resources": [{"name": name} for name in names]}
 
 
 NEW = Cluster("policy/v1", evicts_unready=True, ends_jobs=True, judges_failures=True)
@@ -37,6 +41,7 @@ NEW = Cluster("policy/v1", evicts_unready=True, ends_jobs=True, judges_failures=
         ("27", {"policy/v1"}, NEW),
         ("", {"policy/v1"}, Cluster("policy/v1")),
         ("29+", {"policy/v1"}, NEW),
+        ("34", {"policy/v1", "resource.k8s.io/v1"}, replace(NEW, device_claims=True)),
     ],
 )
 async def test_what_a_version_offers(minor: str, groups: set[str], expected: Cluster) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.cache.builds.build_objects import BuildPod, of_build_pod, of_job, of_report
+from argosy.cluster.cache.device_cache import DeviceCache
 from argosy.cluster.cache.indexer import Indexer, PoolLabel, Reduce
 from argosy.cluster.cache.node_cache import NodeCache
 from argosy.cluster.cache.ownership import is_managed
@@ -56,15 +57,17 @@ class ClusterCache:
 
     def __init__(self, connection: Connection, offered: Cluster, namespaces: Collection[str], changed: Changed) -> None:
         self._namespaces, self._changed = tuple(namespaces), changed
-        owned = kinds.owned(offered.pdb_version, offered.inference_pools)
+        owned = kinds.owned(offered.pdb_version, offered.inference_pools, offered.device_claims)
         self._indexers = {kind.name: self._indexer(kind) for kind in owned}
         self._nodes = NodeCache(lambda: changed(None))
         self._pods = PodCache(self._pool_changed)
         self._activator_pods = PodCache(self._pool_changed, ACTIVATOR_LABEL)
         self._build_pods = Indexer(kinds.POD, self._pool_changed, of_build_pod, BUILDS_OF_LABEL)
         self._foreign_gpus = ForeignGpus(lambda: changed(None), self._is_ours)
+        self._devices = DeviceCache(lambda: changed(None), self._is_ours)
         self._reflectors = Reflectors(connection, namespaces)
         self._add_reflectors()
+        self._add_devices(offered)
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -80,10 +83,14 @@ class ClusterCache:
         return self._reflectors.errors | {f"nodes/{name}": why for name, why in self._nodes.errors.items()}
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return the nodes. A node that reports no GPUs gets those recorded with the servers on it."""
+        """Return the nodes with all devices that are published.
+
+        A node that reports no GPUs gets those recorded with the servers on it.
+        """
         details = (owned.detail for owned in self._indexers[kinds.CONFIG_MAP.name].all())
         noted = (detail.hardware for detail in details if isinstance(detail, Desired))
-        return with_last_reported(self._nodes.all(), (node for node in noted if node is not None))
+        nodes = self._devices.with_devices(self._nodes.all())
+        return with_last_reported(nodes, (node for node in noted if node is not None))
 
     def foreign_gpus(self) -> PodGpus:
         """Return the GPUs that other Pods use, by node and Pod."""
@@ -172,3 +179,11 @@ class ClusterCache:
         if not self._namespaces:
             running["labelSelector"] = f"!{SERVER_LABEL}"
         self._reflectors.add(kinds.POD, self._foreign_gpus, running, all_namespaces=True, label="pods of others")
+
+    def _add_devices(self, offered: Cluster) -> None:
+        """Watch what tells of devices of DRA drivers, where the API server has it."""
+        if offered.device_claims:
+            self._reflectors.add(kinds.RESOURCE_SLICE, self._devices.slices, all_namespaces=True)
+            self._reflectors.add(kinds.RESOURCE_CLAIM, self._devices.claims, all_namespaces=True)
+        if offered.device_taint_rules:
+            self._reflectors.add(kinds.DEVICE_TAINT_RULE, self._devices.rules, all_namespaces=True)

@@ -15,7 +15,7 @@ from argosy.render.workloads import Cluster
 
 from .connection import Connection
 from .errors import ForbiddenError, NotFoundError
-from .kinds import CRD, INFERENCE_POOL
+from .kinds import CRD, DEVICE_TAINT_RULE, INFERENCE_POOL, RESOURCE_SLICE
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +30,15 @@ async def offered(connection: Connection) -> Cluster:
     """Return what the API server supports. Raises ApiError."""
     newest = "poddisruptionbudgets" in await plurals(connection, "policy/v1")
     version = release(await connection.get_raw("/version"))
+    devices = await plurals(connection, RESOURCE_SLICE.api_version)
     return Cluster(
         "policy/v1" if newest else "policy/v1beta1",
         evicts_unready=version >= _EVICTS_UNREADY,
         ends_jobs=version >= _ENDS_JOBS,
         judges_failures=version >= _JUDGES_FAILURES,
         inference_pools=INFERENCE_POOL.plural in await plurals(connection, INFERENCE_POOL.api_version),
+        device_claims=RESOURCE_SLICE.plural in devices,
+        device_taint_rules=DEVICE_TAINT_RULE.plural in devices,
     )
 
 

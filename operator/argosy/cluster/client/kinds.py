@@ -55,6 +55,10 @@ ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
 NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 INFERENCE_POOL = Kind("inference.networking.k8s.io/v1", "InferencePool", "inferencepools")
+RESOURCE_CLAIM_TEMPLATE = Kind("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates")
+RESOURCE_CLAIM = Kind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
+RESOURCE_SLICE = Kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices", namespaced=False)
+DEVICE_TAINT_RULE = Kind("resource.k8s.io/v1", "DeviceTaintRule", "devicetaintrules", namespaced=False)
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 RESOURCES = {
@@ -73,8 +77,10 @@ def disruption_budgets(api_version: str) -> Kind:
     return Kind(api_version, "PodDisruptionBudget", "poddisruptionbudgets")
 
 
-def owned(pdb_version: str, inference_pools: bool = True) -> tuple[Kind, ...]:
-    """Return the kinds of objects that pools have; `inference_pools`: whether the API server has those."""
+def owned(pdb_version: str, inference_pools: bool = True, device_claims: bool = True) -> tuple[Kind, ...]:
+    """Return the kinds of objects that pools have; `inference_pools`, `device_claims`: whether the API server has
+    InferencePools and ResourceClaimTemplates.
+    """
     return (
         SERVICE_ACCOUNT,
         ROLE,
@@ -87,6 +93,7 @@ def owned(pdb_version: str, inference_pools: bool = True) -> tuple[Kind, ...]:
         DEPLOYMENT,
         JOB,
         *((INFERENCE_POOL,) if inference_pools else ()),
+        *((RESOURCE_CLAIM_TEMPLATE,) if device_claims else ()),
     )
 
 

@@ -24,6 +24,7 @@ from argosy.cluster.client.errors import ApiError
 from argosy.controller.ports import Cache, StatusListener, Writer
 from argosy.controller.rendering.activation import Activating, activating
 from argosy.controller.rendering.builds import BuildRenderer
+from argosy.controller.rendering.claims import retained_claims
 from argosy.controller.rendering.revisions import RevisionNames, revisions
 from argosy.controller.rendering.routing import differs, ejections_of, opened_routes, routed
 from argosy.controller.rendering.upgrades import deferred_servers, divided_servers
@@ -242,9 +243,8 @@ class Reconciler:
         """Return when to come back though nothing changes, or None."""
         now, memory = self._clock(), inputs.memory
         soon = now + timedelta(seconds=DEFERRED_RETRY_S) if rendered.activating.again else None
-        patience = next_concession(inputs.view.reports, now)
-        settled = self._reservations.next_hold_end(now)
-        wakes = (outcome.wake, rendered.wake, soon, patience, settled, memory.ages.next_expiry(now))
+        patience, held = next_concession(inputs.view.reports, now), self._reservations.next_hold_end(now)
+        wakes = (outcome.wake, rendered.wake, soon, patience, held, memory.ages.next_expiry(now))
         return _again(now, memory.refusals, inputs.moved, rendered.deferred, wakes)
 
     def _mark_changed(self, pools: Iterable[PoolKey]) -> None:
@@ -289,8 +289,8 @@ class Reconciler:
         ]
         desired = (*(resource for resource in objects if object_identity(resource) not in stay), *again)
         stay -= {object_identity(resource) for resource in again}
-        owned_by = owners(desired) | builds.owners
-        return Rendered(desired, owned_by, stay | others | builds.keep, deferred, builds.wake, activator)
+        keep = stay | others | builds.keep | retained_claims(pool, steps, view.current)
+        return Rendered(desired, owners(desired) | builds.owners, keep, deferred, builds.wake, activator)
 
     def _activator_routes(self, key: PoolKey, activator: Activating) -> Iterator[Coroutine[Any, Any, None]]:
         """Let the Services reach the activator for what no server is reached for. Before servers' own: between the two

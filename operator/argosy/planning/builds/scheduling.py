@@ -16,7 +16,7 @@ from argosy.planning.builds.engines import RequestedEngine
 from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.facts import CurrentServer, Device, Gpu, Node
 from argosy.planning.nodes.reservations import devices
-from argosy.planning.nodes.slices import is_slice
+from argosy.planning.nodes.slices import is_dra, is_slice
 from argosy.planning.variants import declared_identity
 
 CPU_BUILDS = 2
@@ -125,8 +125,9 @@ class _Scheduler:
         return replace(build, start=True, node=node, gpus=gpus)
 
     def _free(self, node: Node) -> tuple[int, ...]:
-        """Return the indexes of the node's free whole GPUs."""
-        free = (gpu.index for gpu in node.gpus if not (gpu.is_cpu or gpu.withheld_by or is_slice(gpu.index)))
+        """Return the indexes of the node's free whole GPUs that a device plugin offers."""
+        able = (gpu for gpu in node.gpus if not (gpu.is_cpu or gpu.withheld_by or gpu.closed))
+        free = (gpu.index for gpu in able if not (is_slice(gpu.index) or is_dra(gpu.index)))
         return tuple(gpu for gpu in free if (node.name, gpu) not in self.taken)
 
     def _why(self, build: ScheduledBuild, nodes: Sequence[Node], free: Mapping[str, tuple[int, ...]]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from argosy.planning.facts import Device, Gpu, Node
+from argosy.planning.nodes.dra.partitions import offered
 from argosy.planning.nodes.holds import CountHolds
 from argosy.planning.nodes.lost_gpus import GpuUse, short, without_lost
 
@@ -21,11 +22,11 @@ def present(
     node lacks some.
     """
     every = tuple(nodes)
-    if not holds.holds and not short(every, assigned) and not any(node.former for node in every):
-        return every
-    gpu_use = use()
-    held = holds.applied(every, gpu_use.assigned, gpu_use.failing)
-    return tuple(_with_former(node, gpu_use) if node.former else node for node in without_lost(held, gpu_use))
+    if holds.holds or short(every, assigned) or any(node.former for node in every):
+        gpu_use = use()
+        held = without_lost(holds.applied(every, gpu_use.assigned, gpu_use.failing), gpu_use)
+        every = tuple(_with_former(node, gpu_use) if node.former else node for node in held)
+    return offered(every, assigned)
 
 
 def _with_former(node: Node, use: GpuUse) -> Node:

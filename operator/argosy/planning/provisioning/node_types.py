@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from argosy.planning.facts import Footprint, Gpu, Group, Node
-from argosy.planning.nodes.slices import MIG_HOLDER, kind_of, resource_of
+from argosy.planning.nodes.slices import MIG_HOLDER, is_dra, kind_of, resource_of
 from argosy.planning.packing.capacity import gpus_of
 
 Labels = tuple[tuple[str, str], ...]
@@ -27,6 +27,12 @@ def node_types(nodes: Iterable[Node]) -> tuple[Node, ...]:
             if before is None or _size(part) > _size(before):
                 largest[node.product, kind] = part
     return tuple(sorted(map(_empty, largest.values()), key=lambda node: (_memory(node), _size(node), node.product)))
+
+
+def has_dra_alone(nodes: Iterable[Node]) -> bool:
+    """Return whether DRA drivers publish all GPUs of the nodes, so that no resource of a Pod asks for them."""
+    indexes = [gpu.index for node in nodes for gpu in gpus_of(node)]
+    return bool(indexes) and all(map(is_dra, indexes))
 
 
 def types_for(groups: Sequence[Group], labels: Labels, types: Sequence[Node]) -> tuple[Node, ...]:
@@ -62,8 +68,9 @@ def resource(node_type: Node) -> str:
 
 
 def _usable(node: Node) -> tuple[Gpu, ...]:
-    """Return the GPUs of a node that a server could have if nothing held them."""
-    return tuple(gpu for gpu in gpus_of(node) if not gpu.withheld_by.startswith(MIG_HOLDER))
+    """Return the GPUs of a node that a server could have if nothing held them, of those that have a resource's name."""
+    able = (gpu for gpu in gpus_of(node) if not is_dra(gpu.index))
+    return tuple(gpu for gpu in able if not gpu.withheld_by.startswith(MIG_HOLDER))
 
 
 def _size(node: Node) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from argosy.planning.nodes.slices import GPU_RESOURCE, resource_of
 from argosy.planning.packing.capacity import gpus_of, is_cpu_only
 from argosy.planning.packing.solve import pack
 from argosy.planning.plan import PoolPlan, ServerPlan
-from argosy.planning.provisioning.node_types import Labels, further, node_types, resource, types_for
+from argosy.planning.provisioning.node_types import Labels, further, has_dra_alone, node_types, resource, types_for
 
 CONSIDERED = 128
 """The most replicas that placeholders are worked out for in a round, those of the highest priority first."""
@@ -85,11 +85,12 @@ def provision(facts: PoolFacts, plan: PoolPlan, lacking: Iterable[str], most: in
     """Return the placeholders for what `plan` has no place for, at most so many Pods.
 
     `lacking`: the groups that it has too few replicas of. Of these count those that nodes of a known type would take:
-    the smallest one by GPU memory that has room for them. Where no type is known any node is asked for.
+    the smallest one by GPU memory that has room for them. Where no type is known any node is asked for; where servers
+    have GPUs by ResourceClaims alone, none is.
     """
     groups = _missing(facts, plan, frozenset(lacking))
     servers_left = None if facts.max_servers is None else max(0, facts.max_servers - len(plan.servers))
-    if not groups or most <= 0 or servers_left == 0 or facts.suspended:
+    if not groups or most <= 0 or servers_left == 0 or facts.suspended or has_dra_alone(facts.nodes):
         return Provisioning()
     fresh = replace(
         facts, current=(), loaded={}, taken=frozenset(), waiting=(), min_servers=0, max_servers=servers_left

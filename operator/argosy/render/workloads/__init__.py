@@ -44,6 +44,7 @@ from argosy.render.workloads.metadata import (
     route_labels,
 )
 from argosy.render.workloads.placeholders import placeholder
+from argosy.render.workloads.pods.claims import claim_identity, has_claim
 from argosy.render.workloads.pods.deployment import ACCOUNT_ANNOTATION, TEMPLATE_ANNOTATION, pod_template, template_hash
 from argosy.render.workloads.pods.inputs import NO_ACCOUNT, Account, Cluster, Images, KubernetesObject
 from argosy.render.workloads.pool_objects import pool_objects
@@ -69,6 +70,8 @@ __all__ = [
     "Images",
     "KubernetesObject",
     "pool_objects",
+    "claim_identity",
+    "has_claim",
     "placeholder",
     "PLACEHOLDER_LABEL",
     "activator_objects",

@@ -1,6 +1,6 @@
 """All objects of one pool, in the order in which they are of use."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
@@ -9,6 +9,7 @@ from argosy.planning.facts import Node
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.configmaps import desired_configmap, state_configmap
 from argosy.render.workloads.inferencepools import inference_pools
+from argosy.render.workloads.pods.claims import claim_template
 from argosy.render.workloads.pods.deployment import deployment, disruption_budget
 from argosy.render.workloads.pods.inputs import NO_ACCOUNT, Account, Cluster, Images, KubernetesObject
 from argosy.render.workloads.rbac import role, role_binding, service_account
@@ -44,5 +45,16 @@ def pool_objects(
         *(inference_pools(pool, members) if cluster.inference_pools else ()),
         network_policy(pool),
         disruption_budget(pool, cluster),
+        *_claim_templates(pool, servers, nodes or {}),
         *(deployment(pool, server, images, seen.get(server.plan.name, NO_ACCOUNT)) for server in servers),
     )
+
+
+def _claim_templates(
+    pool: ServingPool, servers: Sequence[RenderedServer], nodes: Mapping[str, Node]
+) -> Iterator[KubernetesObject]:
+    """Yield the ResourceClaimTemplates of the servers that have devices of DRA drivers."""
+    for server in servers:
+        template = claim_template(pool, server.plan.name, server.plan.gpus, nodes.get(server.plan.node))
+        if template is not None:
+            yield template

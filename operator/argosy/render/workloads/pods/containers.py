@@ -10,7 +10,7 @@ from argosy.api.values.storage import file_path
 from argosy.planning.nodes.slices import resource_of
 from argosy.planning.plan import ServerPlan
 from argosy.render.names import object_name, state_name
-from argosy.render.workloads.pods import control, nvidia, volumes
+from argosy.render.workloads.pods import claims, control, nvidia, volumes
 from argosy.render.workloads.pods.ending import DRAIN_FLAGS, ending_flags, lifecycle
 from argosy.render.workloads.pods.inputs import Images
 from argosy.render.workloads.pods.shared_memory import shared_memory_mounts
@@ -58,8 +58,14 @@ def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dic
         "volumeMounts": [*server_mounts(pool), *shared_memory_mounts(pool, plan, images)],
         "securityContext": container_security(),
     }
-    gpus = {"resources": {"limits": {resource_of(plan.gpus[0]): str(len(plan.gpus))}}} if plan.gpus else {}
-    return {**container, **gpus}
+    return {**container, "resources": _gpus(plan)} if plan.gpus else container
+
+
+def _gpus(plan: ServerPlan) -> dict[str, Any]:
+    """Return the resources of the container of a server with GPUs."""
+    if claims.has_claim(plan.gpus):
+        return {"claims": claims.container_claims()}
+    return {"limits": {resource_of(plan.gpus[0]): str(len(plan.gpus))}}
 
 
 def _server_arguments(runtime: RuntimeName) -> list[str]:

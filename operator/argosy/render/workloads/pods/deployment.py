@@ -10,6 +10,7 @@ from argosy.planning.plan import ServerPlan
 from argosy.render.names import object_name
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.metadata import GATE, owned, pods_of_pool, pods_of_server, pool_labels, server_labels
+from argosy.render.workloads.pods.claims import has_claim, pod_claims
 from argosy.render.workloads.pods.containers import agent_container, container_security, server_container
 from argosy.render.workloads.pods.control import token_container
 from argosy.render.workloads.pods.ending import TERMINATION_GRACE_S
@@ -79,6 +80,8 @@ def _spec(pool: ServingPool, plan: ServerPlan, repository: RenderedRepository, i
         "containers": [server_container(pool, plan, images), agent_container(pool, plan, repository, images)],
         "volumes": [*volumes(pool, repository), *shared_memory_volumes(pool, plan, images)],
     }
+    if has_claim(plan.gpus):
+        spec["resourceClaims"] = pod_claims(plan.name, plan.gpus)
     if pool.spec.node_selector:
         spec["nodeSelector"] = dict(sorted(pool.spec.node_selector.items()))
     if pool.spec.tolerations:

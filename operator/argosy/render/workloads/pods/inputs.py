@@ -69,6 +69,7 @@ class Cluster:
     Pods which are not ready may always be evicted; from 1.27. `ends_jobs`: whether a Job can say how long it stays once
     it is over; from 1.21. `judges_failures`: whether a Job can say which failures of its Pods end it; from 1.26.
     `inference_pools`: whether it has the InferencePools of the Gateway API inference extension.
+    `device_claims`: whether it has ResourceSlices and ResourceClaims as v1; `device_taint_rules`: and DeviceTaintRules.
     `build_priority_class`: the PriorityClass of builds' Pods, which the chart makes; empty: the cluster's default.
     `placeholder_priority_class`: that of placeholders, which servers' Pods preempt; empty: there are no placeholders.
     """
@@ -78,6 +79,8 @@ class Cluster:
     ends_jobs: bool = False
     judges_failures: bool = False
     inference_pools: bool = False
+    device_claims: bool = False
+    device_taint_rules: bool = False
     build_priority_class: str = ""
     placeholder_priority_class: str = ""
 

@@ -1,0 +1,166 @@
+"""A device that a DRA driver publishes becomes a GPU, or a partition of one, with what a ResourceClaim asks for.
+
+A CEL expression of a ResourceClaim sees attributes and capacities of devices, and not their names. So a device is asked
+for by its UUID, or, where it has none until it is made, by all of its attributes and the names of its capacities. What
+these do not tell from another device of the node is withheld.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from argosy.planning.facts import DraDevice, Gpu
+from argosy.planning.nodes.dra.documents import NVIDIA, PublishedDevice, PublishedSlice, TaintRule, Value
+from argosy.planning.nodes.slices import compute_share, dra_index, parts_of
+
+HOLDER = "its ResourceSlice"
+"""How the holder of devices is called that cannot be used as they are published."""
+FULL, PART = "gpu", "mig"
+_CLASSES = {FULL: "gpu.nvidia.com", PART: "mig.nvidia.com"}
+_MOST_MEMORY = 1 << 44
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A device with the slice that publishes it."""
+
+    slice: PublishedSlice
+    device: PublishedDevice
+
+    @property
+    def node(self) -> str:
+        """The node where it is; empty where it is on several."""
+        return self.device.node or ("" if self.device.on_several else self.slice.node)
+
+    @property
+    def kind(self) -> str:
+        """`gpu`, `mig`, or another type of device."""
+        return str(self.device.attributes.get(f"{NVIDIA}/type", ""))
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Driver, pool and name, by which allocations and rules name it."""
+        return self.slice.driver, self.slice.pool, self.device.name
+
+    def attribute(self, name: str) -> str:
+        """Return an attribute of the driver's own, as text; empty without one."""
+        return str(self.device.attributes.get(f"{NVIDIA}/{name}", ""))
+
+
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Sort key under which `gpu-2` comes before `gpu-10`."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name))
+
+
+def product_of(device: Published) -> str:
+    """Return a device's product as GPU feature discovery writes it."""
+    return device.attribute("productName").replace(" ", "-")
+
+
+def capability_of(device: Published) -> str:
+    """Return the compute capability of a device, as `9.0`; empty where it is not published."""
+    return ".".join(device.attribute("cudaComputeCapability").split(".")[:2])
+
+
+def gpus_of_node(devices: Iterable[Published], product: str, rules: Sequence[TaintRule]) -> tuple[Gpu, ...]:
+    """Return the GPUs and partitions among the devices of a node, by index. Of another `product` they are withheld."""
+    usable = sorted((one for one in devices if one.kind in _CLASSES), key=lambda one: natural(one.device.name))
+    conditions = {one.key: _conditions(one.device) for one in usable}
+    gpus: dict[int, Gpu] = {}
+    for one in usable:
+        gpu = _gpu(one, conditions[one.key], product, rules)
+        twin = _twin(one, usable, conditions[one.key])
+        if twin is not None:
+            gpu = _withheld(gpu, f"no attribute tells it from {twin.device.name}")
+        while gpu.index in gpus:
+            gpu = replace(gpu, index=gpu.index + 1)
+        gpus[gpu.index] = gpu
+    return tuple(gpus[index] for index in sorted(gpus))
+
+
+def _gpu(one: Published, conditions: Mapping[str, Value], product: str, rules: Sequence[TaintRule]) -> Gpu:
+    profile = one.attribute("profile") if one.kind == PART else ""
+    parts = parts_of(profile) if one.kind == PART else None
+    selector, of_class = _expression(conditions, one.device), _CLASSES[one.kind]
+    taints = [*one.device.taints, *(rule.taint for rule in rules if rule.concerns(*one.key))]
+    taint = max(taints, key=lambda taint: (taint.evicts, taint.text), default=None)
+    device = DraDevice(
+        driver=one.slice.driver,
+        pool=one.slice.pool,
+        name=one.device.name,
+        device_class=of_class,
+        selector=selector,
+        profile=profile,
+        consumes=tuple(sorted((counter_key(one.slice, key), amount) for key, amount in one.device.consumes.items())),
+        taint=taint.text if taint is not None else "",
+        evicts=taint is not None and taint.evicts,
+    )
+    index = dra_index(of_class, selector, part=one.kind == PART)
+    compute = compute_share(parts, product) if parts is not None else 1000
+    gpu = Gpu(index, one.device.memory or 0, uuid=one.attribute("uuid"), compute=compute, device=device)
+    why = _why_unusable(one, parts, product)
+    return _withheld(gpu, why) if why else gpu
+
+
+def counter_key(of: PublishedSlice, key: tuple[str, str]) -> str:
+    """Return the name of a counter of a pool: counter sets have names that are unique in theirs."""
+    return "/".join((of.driver, of.pool, *key))
+
+
+def _why_unusable(one: Published, parts: int | None, product: str) -> str:
+    """Return why a device cannot be used as it is published; empty where it can."""
+    if not one.device.memory or one.device.memory > _MOST_MEMORY:
+        return f"its capacity memory is {one.device.memory or 'not there, or 0'}"
+    if one.kind == PART and parts is None:
+        return f"its profile {one.attribute('profile')!r} is not supported"
+    if one.device.shared:
+        return "several ResourceClaims may have it"
+    return "" if product_of(one) == product else f"its product is {product_of(one)!r}, and the node's is {product!r}"
+
+
+def _withheld(gpu: Gpu, why: str) -> Gpu:
+    assert gpu.device is not None
+    return replace(gpu, withheld_by=gpu.withheld_by or f"{HOLDER} ({gpu.device.name}: {why})")
+
+
+def _conditions(device: PublishedDevice) -> dict[str, Value]:
+    """Return the attributes by which a ResourceClaim finds a device. Versions change with the driver."""
+    uuid = f"{NVIDIA}/uuid"
+    if device.attributes.get(uuid):
+        return {uuid: device.attributes[uuid]}
+    return {name: device.attributes[name] for name in sorted(device.attributes.keys() - device.versions)}
+
+
+def _by_uuid(conditions: Mapping[str, Value]) -> bool:
+    return f"{NVIDIA}/uuid" in conditions
+
+
+def _twin(one: Published, others: Iterable[Published], conditions: Mapping[str, Value]) -> Published | None:
+    """Return another device that the same expression finds."""
+    capacities = frozenset[str]() if _by_uuid(conditions) else one.device.capacities
+    return next(
+        (
+            other
+            for other in others
+            if other is not one
+            and other.kind == one.kind
+            and conditions.items() <= other.device.attributes.items()
+            and capacities <= other.device.capacities
+        ),
+        None,
+    )
+
+
+def _expression(conditions: Mapping[str, Value], device: PublishedDevice) -> str:
+    """Return the CEL expression. What lacks an attribute is no error of it: each is looked for first."""
+    terms = [f"device.driver == {json.dumps(NVIDIA)}"]
+    for name, value in conditions.items():
+        domain, _, attribute = name.partition("/")
+        of_domain = f"device.attributes[{json.dumps(domain)}]"
+        terms += [f"{json.dumps(attribute)} in {of_domain}", f"{of_domain}.{attribute} == {json.dumps(value)}"]
+    if not _by_uuid(conditions):
+        for name in sorted(device.capacities):
+            domain, _, capacity = name.partition("/")
+            terms.append(f"{json.dumps(capacity)} in device.capacity[{json.dumps(domain)}]")
+    return " && ".join(terms)
