@@ -258,6 +258,15 @@ class GpuCount(StatusPart):
         default=(), description="The holders of withheld GPUs: the ten with the most. Further holders have the rest."
     )
     one_per_model: Int = Field(default=0, ge=0, description="GPUs that the same models would take if they shared none.")
+    lower_bound: Int = Field(
+        default=0, ge=0, description="GPUs that no plan can do without which places what this one places."
+    )
+    gap: Int = Field(
+        default=0,
+        ge=0,
+        description="Used GPUs above lowerBound: at most so many could be spared. Those that servers keep without need "
+        "count, too.",
+    )
 
 
 class ServerStatus(StatusPart):

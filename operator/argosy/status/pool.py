@@ -38,12 +38,13 @@ def pool_status(
     faulty: Sequence[Node] = (),
     consolidation: ConsolidationStatus | None = None,
     closed: Sequence[str] = (),
+    lower_bound: int = 0,
 ) -> ServingPoolStatus:
     """Return the status of a valid pool. The models of each GPU are not listed: servers' ConfigMaps record them.
 
     `disruption`: the servers that the round was not allowed to stop; `cordons`: the cordoned GPUs;
     `faulty`: nodes whose devices cannot be read; `consolidation`: what would come free, or is moved; `closed`: devices
-    that only the servers get which have them.
+    that only the servers get which have them; `lower_bound`: the GPUs that no plan can do without.
     """
     plan, reports = progress.plan, progress.observed.reports
     servers = tuple(_server(server, reports.get(server.name)) for server in plan.servers)
@@ -63,7 +64,7 @@ def pool_status(
             (report.grpc_address for report in reports.values() if report.ready and report.grpc_address), ""
         ),
         servers=_shown(servers),
-        gpus=_gpus(plan),
+        gpus=_gpus(plan, lower_bound),
         remaining_servers=max(0, len(servers) - _SERVERS),
         unplaced=_unplaced(progress),
         remaining_unplaced=max(0, len(plan.unplaced) - _UNPLACED),
@@ -92,7 +93,7 @@ def _unplaced(progress: PoolProgress) -> tuple[UnplacedStatus, ...]:
     )
 
 
-def _gpus(plan: PoolPlan) -> GpuCount:
+def _gpus(plan: PoolPlan, lower_bound: int) -> GpuCount:
     most = sorted(plan.withheld.items(), key=lambda entry: (-entry[1], entry[0]))[:_HOLDERS]
     return GpuCount(
         total=plan.gpus_total,
@@ -101,6 +102,8 @@ def _gpus(plan: PoolPlan) -> GpuCount:
         withheld=plan.gpus_withheld,
         withheld_by=tuple(GpuHolder(holder=holder, gpus=gpus) for holder, gpus in most),
         one_per_model=plan.gpus_one_per_model,
+        lower_bound=lower_bound,
+        gap=max(0, plan.gpus_used - lower_bound),
     )
 
 

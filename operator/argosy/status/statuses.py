@@ -12,6 +12,7 @@ from argosy.planning.migration.choices import VariantChoice
 from argosy.planning.migration.pool_migration import PoolMigration
 from argosy.planning.migration.state import PoolState
 from argosy.planning.nodes.selection import closed_devices, faulty
+from argosy.planning.packing.lower_bound import fewest_of_pool
 from argosy.planning.variants import RoutedModel, VariantModel
 from argosy.round import DecidedRound
 from argosy.status.ensemble import ensemble_status
@@ -90,6 +91,11 @@ class _Writer:
             migration = PoolMigration(PoolState.without_plan(key, Members.of(key, valid)))
         return PoolProgress.of(pool, migration, decided.engines.get(key), decided.builds.get(key, ()), decided.remedies)
 
+    def _lower_bound(self, pool: ServingPool) -> int:
+        """Return the GPUs that no plan of a pool can do without which places what its plan places."""
+        facts = next((facts for facts in self._decided.ranked.facts if facts.pool == pool.key), None)
+        return fewest_of_pool(self._pools[pool.key].plan, facts) if facts is not None else 0
+
     def _valid_status(self, resource: Resource, before: Sequence[Condition]) -> Status:
         if isinstance(resource, ServingPool):
             migration = self._decided.migrations.get(resource.key)
@@ -107,6 +113,7 @@ class _Writer:
                 faulty(resource, self._snapshot.nodes),
                 consolidated.status if consolidated is not None else None,
                 closed_devices(self._pools[resource.key].plan.servers, self._snapshot.nodes),
+                self._lower_bound(resource),
             )
         progress = self._pools[resource.pool_key]
         if isinstance(resource, InferenceModel):

@@ -10,7 +10,7 @@ from argosy.planning.explanation.difference import Difference
 from argosy.planning.explanation.remedies.find import Remedies
 from argosy.planning.facts import PoolFacts
 from argosy.planning.packing.capacity import gpus_of
-from argosy.planning.packing.lower_bound import fewest_gpus
+from argosy.planning.packing.lower_bound import fewest_gpus, fewest_of_pool
 from argosy.planning.plan import FleetPlan, Placement, PoolPlan, ServerPlan
 
 Document = dict[str, Any]
@@ -30,6 +30,7 @@ def plan_document(
     Memory is in bytes, compute in thousandths of a GPU.
     """
     total, withheld = gpus_total(facts), gpus_withheld(facts)
+    by_pool = {of_pool.pool: of_pool for of_pool in facts}
     return {
         "gpusUsed": plan.gpus_used,
         "gpusFree": total - plan.gpus_used - withheld,
@@ -37,7 +38,8 @@ def plan_document(
         "gpusTotal": total,
         "gpusOnePerModel": plan.gpus_one_per_model,
         "lowerBound": fewest_gpus(plan, facts),
-        "pools": [_pool(pool) for pool in plan.pools],
+        "gap": plan.gpus_used - fewest_gpus(plan, facts),
+        "pools": [_pool(pool, by_pool[pool.pool]) for pool in plan.pools],
         "unplaced": [
             {
                 "pool": str(pool.pool),
@@ -77,12 +79,15 @@ def gpus_withheld(facts: Sequence[PoolFacts]) -> int:
     return len({(n.name, gpu.index) for pool in facts for n in pool.nodes for gpu in gpus_of(n) if gpu.withheld_by})
 
 
-def _pool(pool: PoolPlan) -> Document:
+def _pool(pool: PoolPlan, facts: PoolFacts) -> Document:
+    bound = fewest_of_pool(pool, facts)
     return {
         "name": str(pool.pool),
         "gpusUsed": pool.gpus_used,
         "gpusTotal": pool.gpus_total,
         "gpusOnePerModel": pool.gpus_one_per_model,
+        "lowerBound": bound,
+        "gap": pool.gpus_used - bound,
         "servers": [_server(server) for server in pool.servers],
     }
 

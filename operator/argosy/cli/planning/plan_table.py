@@ -155,6 +155,10 @@ def _free(pool: PoolPlan, facts: PoolFacts) -> Iterator[tuple[str, str]]:
             yield node.name, ", ".join(texts)
 
 
+def _gap(gpus: int) -> str:
+    return f": at most {quantity(gpus, 'GPU')} could be spared" if gpus > 0 else ""
+
+
 def _totals(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Text:
     total, withheld = gpus_total(facts), gpus_withheld(facts)
     apart, bound = plan.gpus_one_per_model, fewest_gpus(plan, facts)
@@ -165,5 +169,5 @@ def _totals(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Text:
         text.append("Of what has a place: ", style="not bold")
     text.append(f"One model per GPU would take {apart}. ", style="not bold")
     why = ", since each replica of an ensemble has all of its models" if bound > apart else ""
-    text.append(f"No plan takes fewer than {bound}{why}.\n", style="not bold")
+    text.append(f"No plan takes fewer than {bound}{why}{_gap(plan.gpus_used - bound)}.\n", style="not bold")
     return text
