@@ -39,8 +39,12 @@ def operator(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """Yield an operator that leads, with a pool."""
     with OperatorProcess(cluster, tmp_path_factory.mktemp("logs") / "operator.log") as operator:
         operator.until("its lead", operator.leads, CONVERGES_S)
-        _apply(cluster, {"apiVersion": API, "kind": "ServingPool", "metadata": {"name": "small"}, "spec": {}})
+        _apply(cluster, _pool())
         yield operator
+
+
+def _pool(**spec: Any) -> Body:
+    return {"apiVersion": API, "kind": "ServingPool", "metadata": {"name": "small"}, "spec": spec}
 
 
 def _model(name: str, memory: str, **spec: Any) -> Body:
@@ -110,3 +114,20 @@ def test_a_node_is_drained_and_comes_back(cluster: Cluster, operator: OperatorPr
     _apply(cluster, _model("third", "60Gi"))
     _until(operator, "the node that came back", lambda: _nodes_of(cluster, "third") == [node])
     cluster.kubectl("uncordon", *others)
+
+
+def test_a_node_that_consolidation_leaves_has_no_pod_of_ours(cluster: Cluster, operator: OperatorProcess) -> None:
+    for name in ("first", "third"):
+        _apply(cluster, _model(name, "30Gi"))
+    former = {name: _nodes_of(cluster, name) for name in ("first", "third")}
+    assert former["first"] != former["third"]
+    _apply(cluster, _pool(packing={"consolidate": "Auto", "consolidateAfter": "1s"}))
+    _until(operator, "both on one node", lambda: _nodes_of(cluster, "first") == _nodes_of(cluster, "third") != [])
+    (left,) = {node for (node,) in former.values()} - {*_nodes_of(cluster, "first"), *_nodes_of(cluster, "second")}
+    _until(operator, "an empty node", lambda: left not in _nodes_with_pods(cluster))
+
+
+def _nodes_with_pods(cluster: Cluster) -> set[str]:
+    """Return the nodes that Pods of any kind are bound to."""
+    pods = cluster.read("pods", "--all-namespaces")["items"]
+    return {pod["spec"].get("nodeName", "") for pod in pods}

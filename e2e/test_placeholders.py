@@ -55,6 +55,11 @@ def operator(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield operator
 
 
+def _pool(**autoscaling: int) -> Body:
+    spec = {"nodeAutoscaling": autoscaling}
+    return {"apiVersion": API, "kind": "ServingPool", "metadata": {"name": "pool"}, "spec": spec}
+
+
 def _model(name: str) -> Body:
     tensor = {"dataType": "TYPE_FP32", "dims": [16]}
     spec = {
@@ -82,9 +87,14 @@ def _node_of(cluster: Cluster, model: str) -> str:
     return str(status["placement"][0]["node"]) if ready else ""
 
 
+def _placed(cluster: Cluster, model: str) -> str:
+    """Return the message of a model's condition Placed; empty while it has none."""
+    conditions = cluster.read("inferencemodel", model).get("status", {}).get("conditions", ())
+    return next((str(one["message"]) for one in conditions if one["type"] == "Placed"), "")
+
+
 def test_a_placeholder_comes_at_once_for_what_fits_nowhere(cluster: Cluster, operator: OperatorProcess) -> None:
-    pool = {"apiVersion": API, "kind": "ServingPool", "metadata": {"name": "pool"}, "spec": {}}
-    for body in (pool, _model("first")):
+    for body in (_pool(), _model("first")):
         cluster.apply(json.dumps(body))
     operator.until("the first model", lambda: bool(_node_of(cluster, "first")), SETTLES_S)
     assert _placeholders(cluster) == []
@@ -94,8 +104,7 @@ def test_a_placeholder_comes_at_once_for_what_fits_nowhere(cluster: Cluster, ope
     assert time.monotonic() - began < WITHIN_S
     (pod,) = _placeholders(cluster)
     assert "nodeName" not in pod["spec"]
-    placed = cluster.read("inferencemodel", "second")["status"]["conditions"]
-    assert any("It waits for a node: placeholder" in one["message"] for one in placed if one["type"] == "Placed")
+    operator.until("its message", lambda: "It waits for a node: placeholder" in _placed(cluster, "second"), SETTLES_S)
 
 
 def test_the_node_that_comes_is_used_and_the_placeholder_goes(cluster: Cluster, operator: OperatorProcess) -> None:
@@ -107,10 +116,26 @@ def test_the_node_that_comes_is_used_and_the_placeholder_goes(cluster: Cluster, 
         assert len(autoscaler.added) == 1
 
 
-def test_a_node_of_another_product_is_not_added(cluster: Cluster, operator: OperatorProcess) -> None:
+def test_a_node_of_another_product_is_not_added_and_one_that_is_placed_needs_none(
+    cluster: Cluster, operator: OperatorProcess
+) -> None:
     with NodeAutoscaler(cluster, FURTHER[1:], Gpus(1, product="NVIDIA-A10", memory_mib=23_028)) as autoscaler:
         cluster.apply(json.dumps(_model("third")))
         operator.until("its placeholder", lambda: len(_placeholders(cluster)) == 1, SETTLES_S)
-        assert not poll(lambda: bool(autoscaler.added), 10)
-    cluster.kubectl("delete", "inferencemodel", "third")
+        assert not poll(lambda: bool(autoscaler.added), 5)
+    left = _node_of(cluster, "second")
+    cluster.kubectl("delete", "inferencemodel", "second")
+    operator.until("the third model", lambda: _node_of(cluster, "third") == left, SETTLES_S)
     operator.until("no placeholder", lambda: not _placeholders(cluster), SETTLES_S)
+
+
+def test_a_pool_has_no_more_placeholders_than_it_may(cluster: Cluster, operator: OperatorProcess) -> None:
+    cluster.apply(json.dumps(_pool(maxPlaceholders=2)))
+    for number in range(3):
+        cluster.apply(json.dumps(_model(f"further-{number}")))
+    operator.until("two", lambda: len(_placeholders(cluster)) == 2, SETTLES_S)
+    names = [f"further-{number}" for number in range(3)]
+    operator.until("the limit", lambda: any("maxPlaceholders" in _placed(cluster, one) for one in names), SETTLES_S)
+    assert len(_placeholders(cluster)) == 2
+    cluster.apply(json.dumps(_pool(maxPlaceholders=0)))
+    operator.until("none", lambda: not _placeholders(cluster), SETTLES_S)

@@ -13,6 +13,7 @@ TOGETHER = (
     ("e2e/test_fleet.py", "fleet"),  # its nodes are hollow
     ("e2e/test_admission.py", "fleet"),  # it has no nodes
     ("e2e/test_packing.py", "fleet"),  # its nodes are played
+    ("e2e/test_placeholders.py", "fleet"),  # its nodes are played
     ("e2e/", "node"),
     ("tests/operator/api/on_server/", "api server of custom resources"),
     ("tests/operator/cluster/", "api server"),

@@ -22,6 +22,9 @@ class ConsolidationRecord(StatusPart):
     time: str = Field(description="When the moves began, RFC 3339.")
     moves: Int = Field(default=0, ge=0, description="Replicas.")
     bytes: Quantity = Field(default=0, description="Their memory.")
+    replicas: tuple[ConsolidationMove, ...] = Field(
+        default=(), description="Which they are, the last 500 of all. They are not moved again within the hour."
+    )
 
 
 class ConsolidationStatus(StatusPart):

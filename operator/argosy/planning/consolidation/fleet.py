@@ -19,8 +19,9 @@ class RunningFleet:
 
     By server: its node in `hosts`, `gpus` with their numbers in the state, `items` with the numbers of what is there,
     and `on_cpu`, the replicas there that need no GPU. `nodes` and `groups` are by name. `owners`: the server of each
-    GPU; `free`: the GPUs that none has. `fixed`: items that must not move. `locations`: those of each GPU in which a
-    slot can be, `counts` the free GPUs of each, and `rating` how good what is free is.
+    GPU; `free`: the GPUs that none has. `fixed`: items that must not move; `held`: servers with a replica on the CPU
+    that must not. `locations`: those of each GPU in which a slot can be, `counts` the free GPUs of each, and `rating`
+    how good what is free is.
     """
 
     facts: PoolFacts
@@ -33,16 +34,19 @@ class RunningFleet:
     on_cpu: dict[str, list[Replica]]
     owners: dict[int, str]
     free: set[int]
-    fixed: frozenset[int]
+    fixed: set[int]
+    held: set[str]
     locations: Mapping[int, Sequence[int]]
     counts: list[int]
     rating: FreeGpus
 
     @classmethod
-    def of(cls, facts: PoolFacts, pinned: Collection[str]) -> "RunningFleet | None":
+    def of(
+        cls, facts: PoolFacts, pinned: Collection[str], settled: Collection[tuple[str, str]]
+    ) -> "RunningFleet | None":
         """Return the fleet of a pool; None where a server or a replica is not as it can be planned with.
 
-        `pinned`: the groups that must not move.
+        `pinned`: the groups that must not move. `settled`: the replicas that must not, by group and server.
         """
         topology = Topology.of(facts)
         bound = bound_replicas(facts)
@@ -60,11 +64,17 @@ class RunningFleet:
             one = on_gpus[item.replica.key]
             state.put(item, _slots(item, one, numbers))
             items[one.server.name].add(item.number)
+        held = set[str]()
         for one in bound:
-            if is_on_cpu(one.replica.group):
-                on_cpu[one.server.name].append(one.replica)
+            group, server = one.replica.group, one.server.name
+            if is_on_cpu(group):
+                on_cpu[server].append(one.replica)
+                if _is_restricted(group) or group.name in pinned or (group.name, server) in settled:
+                    held.add(server)
         owners = {gpu: name for name, of_server in gpus.items() for gpu in of_server}
-        fixed = (one.number for one in state.items if one.group in pinned or one.replica.group.in_rollout)
+        fixed = {one.number for one in state.items if one.group in pinned or one.replica.group.in_rollout}
+        for name, there in items.items():
+            fixed |= {number for number in there if (state.items[number].group, name) in settled}
         free = {gpu for gpu in range(len(devices.node)) if gpu not in owners}
         locations, every = dict[int, list[int]](), locations_of(devices)
         for number, location in enumerate(every):
@@ -83,7 +93,8 @@ class RunningFleet:
             on_cpu,
             owners,
             free,
-            frozenset(fixed),
+            fixed,
+            held,
             locations,
             counts,
             rating,
@@ -102,8 +113,8 @@ class RunningFleet:
 
     def may_empty(self, server: str) -> bool:
         """Return whether a server has models on its GPUs, and all that it has may move."""
-        on_cpu = any(_is_restricted(replica.group) for replica in self.on_cpu[server])
-        return bool(self.items[server]) and not on_cpu and self.fixed.isdisjoint(self.items[server])
+        here = self.items[server]
+        return bool(here) and server not in self.held and self.fixed.isdisjoint(here)
 
     def free_gpus(self, more: Iterable[int] = (), fewer: Iterable[int] = ()) -> FreeGpus:
         """Return how good what is free would be, with `more` GPUs and without `fewer`."""
@@ -151,7 +162,9 @@ class RunningFleet:
         self._free(fewer=self.free & gpus)
 
     def close(self, server: str) -> None:
-        """Remove a server that has nothing. Its GPUs are free, and nothing is placed on them."""
+        """Remove a server that has nothing. Its GPUs count as free, and nothing is placed on them in this fleet: they
+        are indexed as those of a server.
+        """
         gpus = self.gpus.pop(server)
         for gpu in gpus:
             self.state.sealed[gpu] = True

@@ -61,3 +61,10 @@ def applied(facts: PoolFacts, moves: Iterable[Move]) -> PoolFacts:
             placed[move.target] = {}
         placed[move.target].update(move.gpus)
     return replace(facts, current=tuple(replace(server, placed=placed[name]) for name, server in servers.items()))
+
+
+def carried_out(facts: PoolFacts, step: Step) -> PoolFacts:
+    """Return the facts once a step is done: its server has ended, and no new one gets its name."""
+    after = applied(facts, step.moves)
+    current = tuple(server for server in after.current if server.name != step.server)
+    return replace(after, current=current, taken=facts.taken | {step.server})

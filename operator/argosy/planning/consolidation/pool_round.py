@@ -1,6 +1,6 @@
 """One round of a pool's consolidation: it waits for rest, searches, recommends, and begins a step at a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -17,6 +17,8 @@ PAUSE = HOUR
 """For how long nothing is moved after a move that failed."""
 SEARCH_AGAIN = HOUR
 """After which a pool that is still at rest is searched again: nodes may have come, and footprints have changed."""
+_REMEMBERED = 500
+"""Replicas that a status lists of those that were moved within the last hour: the last ones."""
 Find = Callable[[StepLimits], tuple[Step, ...]]
 
 
@@ -82,7 +84,7 @@ class PoolRound:
 
     def _searched(self, status: ConsolidationStatus, find: Find) -> PoolConsolidation:
         budget = self.packing.consolidation_budget
-        steps = find(StepLimits(budget.bytes_per_hour, budget.moves_per_hour))
+        steps = find(StepLimits(budget.bytes_per_hour, budget.moves_per_hour, _settled(status)))
         again = self.now + SEARCH_AGAIN
         if not steps:
             return _until(status.model_copy(update={**NOTHING, "next_search": timestamp(again)}), again)
@@ -100,15 +102,15 @@ class PoolRound:
 
     def _begun(self, status: ConsolidationStatus, steps: tuple[Step, ...]) -> PoolConsolidation:
         step, now = steps[0], timestamp(self.now)
-        record = ConsolidationRecord(time=now, moves=len(step.moves), bytes=step.bytes)
         moving = tuple(move.described for move in step.moves)
+        record = ConsolidationRecord(time=now, moves=len(moving), bytes=step.bytes, replicas=moving)
         changes = {
             "message": recommendation(steps, f"{step.server} is being emptied"),
             "moving": moving,
             "moving_since": now,
             "stable_since": "",
             "next_search": "",
-            "last_hour": (*status.last_hour, record),
+            "last_hour": _remembered((*status.last_hour, record)),
         }
         return PoolConsolidation(status.model_copy(update=changes), step.moves, self.now + READY_WITHIN)
 
@@ -118,6 +120,20 @@ class PoolRound:
         while spent and not _fits(budget, spent, step):
             at = (parse_time(spent.pop(0).time) or self.now) + HOUR
         return at
+
+
+def _remembered(records: Sequence[ConsolidationRecord]) -> tuple[ConsolidationRecord, ...]:
+    """Return the records, of which the last ones list their replicas."""
+    left, kept = _REMEMBERED, list[ConsolidationRecord]()
+    for record in reversed(records):
+        left -= len(record.replicas)
+        kept.append(record if left >= 0 else record.model_copy(update={"replicas": ()}))
+    return tuple(reversed(kept))
+
+
+def _settled(status: ConsolidationStatus) -> frozenset[tuple[str, str]]:
+    """Return the replicas that were moved within the last hour, by group and server: none moves there and back."""
+    return frozenset((move.name, move.to_server) for record in status.last_hour for move in record.replicas)
 
 
 def _fits(budget: ConsolidationBudget, spent: list[ConsolidationRecord], step: Step) -> bool:

@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from argosy.planning.consolidation.closeness import puts_closer
 from argosy.planning.consolidation.fleet import RunningFleet
-from argosy.planning.consolidation.moves import Step
+from argosy.planning.consolidation.moves import Step, carried_out
 from argosy.planning.consolidation.relocation import Relocation
 from argosy.planning.consolidation.stepping import Slots, moves_of, perform
 from argosy.planning.facts import PoolFacts
@@ -23,10 +24,13 @@ _PLACINGS = 600
 
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """The most bytes and moves of one step."""
+    """The most bytes and moves of one step. `settled`: replicas that stay, by group and server, because they were moved
+    a short time ago.
+    """
 
     bytes: int
     moves: int
+    settled: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +44,28 @@ class _Result:
 def find_steps(facts: PoolFacts, pinned: Collection[str], limits: StepLimits) -> tuple[Step, ...]:
     """Return steps one after another, each the cheapest per GPU once those before it are done.
 
-    Groups that are `pinned` stay. Empty where nothing can come free. The result depends on the facts alone.
+    Groups that are `pinned` stay, and no replica is moved twice. Empty where nothing can come free. The result depends
+    on the facts alone.
     """
-    fleet = RunningFleet.of(facts, pinned)
-    steps: list[Step] = []
-    while fleet is not None and len(steps) < _STEPS and len(fleet.gpus) > facts.min_servers:
-        step = _cheapest(fleet, limits, may_open=False)
-        if step is None and facts.max_servers is None and fleet.free:
-            step = _cheapest(fleet, limits, may_open=True)
-        if step is None:
-            break
-        steps.append(step)
-    return tuple(steps)
+    return tuple(islice(_steps(facts, pinned, limits), _STEPS))
+
+
+def _steps(facts: PoolFacts, pinned: Collection[str], limits: StepLimits) -> Iterator[Step]:
+    settled = limits.settled
+    while (fleet := RunningFleet.of(facts, pinned, settled)) is not None:
+        done = list[Step]()
+        while step := _cheapest(fleet, limits, may_open=False):
+            done.append(step)
+            yield step
+        if not done:
+            opening = _cheapest(fleet, limits, may_open=True) if facts.max_servers is None and fleet.free else None
+            if opening is None:
+                return
+            done.append(opening)
+            yield opening
+        for step in done:
+            facts = carried_out(facts, step)
+            settled |= {(move.group, move.target) for move in step.moves}
 
 
 def _cheapest(fleet: RunningFleet, limits: StepLimits, *, may_open: bool) -> Step | None:
@@ -59,7 +73,8 @@ def _cheapest(fleet: RunningFleet, limits: StepLimits, *, may_open: bool) -> Ste
     where that makes larger slots.
     """
     best: _Result | None = None
-    for server, gain in _candidates(fleet, may_open):
+    able = _candidates(fleet, may_open) if len(fleet.gpus) > fleet.facts.min_servers else ()
+    for server, gain in able:
         most = min(limits.bytes, _worth(fleet, gain))
         if best is not None:
             most = min(most, best.step.bytes * gain // best.step.gain - 1)

@@ -92,7 +92,9 @@ def _is_ordered(moves: Iterable[Move]) -> bool:
 
 
 def perform(fleet: RunningFleet, emptied: str, moves: Iterable[Move], after: Slots) -> None:
-    """Change a fleet to what it is once a server's moves are done. `after`: where the moved items are then."""
+    """Change a fleet to what it is once a server's moves are done. What was moved stays there: no later step moves it
+    again. `after`: where the moved items are then.
+    """
     state = fleet.state
     for number in after:
         fleet.items[fleet.owners[state.slots[number][0][0]]].discard(number)
@@ -101,6 +103,9 @@ def perform(fleet: RunningFleet, emptied: str, moves: Iterable[Move], after: Slo
     for number, slots in after.items():
         state.put(state.items[number], slots)
         fleet.add(number, targets[state.items[number].group])
+    fleet.fixed.update(after)
     for replica in fleet.on_cpu[emptied]:
-        fleet.on_cpu[next(move.target for move in moves if move.group == replica.group.name)].append(replica)
+        target = next(move.target for move in moves if move.group == replica.group.name)
+        fleet.on_cpu[target].append(replica)
+        fleet.held.add(target)
     fleet.close(emptied)

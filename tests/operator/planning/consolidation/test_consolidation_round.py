@@ -102,6 +102,25 @@ def test_the_budget_of_an_hour_is_respected(budget: dict[str, Any]) -> None:
     assert [record.time for record in begun.status.last_hour] == [spent[1].time, timestamp(NOW)]
 
 
+def test_what_was_moved_within_the_hour_is_not_searched_for() -> None:
+    records = tuple(
+        ConsolidationRecord(time=timestamp(NOW - timedelta(minutes=ago)), moves=1, replicas=(MOVING,))
+        for ago in (61, 20)
+    )
+    searches: list[StepLimits] = []
+    begun = decided(before={"last_hour": records}, searches=searches)
+    assert searches[0].settled == {("m", "p-0")}
+    assert begun.status.last_hour[-1].replicas == (MOVING,)
+    decided(before={"last_hour": records[:1]}, searches=searches)
+    assert searches[1].settled == frozenset()
+
+
+def test_a_status_lists_no_more_replicas_than_it_has_room_for() -> None:
+    many = ConsolidationRecord(time=timestamp(NOW), moves=500, replicas=(MOVING,) * 500)
+    begun = decided(before={"last_hour": (many,)}, consolidationBudget={"movesPerHour": 1000})
+    assert [len(record.replicas) for record in begun.status.last_hour] == [0, 1]
+
+
 def test_what_moves_is_waited_for() -> None:
     since = NOW - timedelta(minutes=5)
     moving = {"moving": (MOVING,), "moving_since": timestamp(since), "moves": (MOVING,), "gpus": 1}

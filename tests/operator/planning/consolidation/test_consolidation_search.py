@@ -1,6 +1,7 @@
 """The steps of consolidation: which servers are emptied, in which order, and what holds of every one of them."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 
@@ -186,12 +187,71 @@ def test_the_models_of_an_ensemble_and_those_on_the_cpu_move_together() -> None:
 
 
 def steps_one_by_one(facts: PoolFacts) -> list[Step]:
-    """Return the steps that are found when each is carried out before the next is searched for."""
+    """Return the steps that are found when each is carried out before the next is searched for, within one hour."""
     done: list[Step] = []
-    while steps := find_steps(facts, (), NO_LIMIT):
+    while steps := find_steps(facts, (), within_the_hour(done)):
         done.append(steps[0])
         facts = after(applied(facts, steps[0].moves))
     return done
+
+
+def within_the_hour(done: Iterable[Step]) -> StepLimits:
+    """Return the limits of a step after those that were done within the last hour."""
+    return replace(NO_LIMIT, settled=frozenset((move.group, move.target) for step in done for move in step.moves))
+
+
+@examples(6)
+@given(st.integers(0, 10_000))
+def test_nothing_moves_there_and_back_while_models_come_and_go(seed: int) -> None:
+    """An hour of rounds, in each of which a few models come and go, and one step is done."""
+    random, facts = Random(seed), after(churned(seed))
+    done: list[Step] = []
+    left = set[tuple[str, str]]()
+    for number in range(12):
+        facts = after(changed(facts, number, random))
+        steps = find_steps(facts, (), within_the_hour(done))
+        if steps:
+            nodes = {server.name: server.node for server in facts.current}
+            for move in steps[0].moves:
+                single = all(group.replicas == 1 for group in facts.groups if group.name == move.group)
+                assert not single or (move.group, move.node) not in left
+                left.add((move.group, nodes[move.source]))
+            done.append(steps[0])
+            facts = after(applied(facts, steps[0].moves))
+    assert len({(move.group, move.target) for step in done for move in step.moves}) == sum(
+        len(step.moves) for step in done
+    )
+
+
+def changed(facts: PoolFacts, number: int, random: Random) -> PoolFacts:
+    """Return the facts once two models have gone and two have come."""
+    gone = set(random.sample([group.name for group in facts.groups], 2))
+    came = [shared(f"new-{number}-{at}", random.randint(2, 40), 50 * random.randint(0, 6)) for at in range(2)]
+    current = (
+        replace(server, placed={model: gpus for model, gpus in server.placed.items() if model not in gone})
+        for server in facts.current
+    )
+    return replace(
+        facts,
+        groups=(*(group for group in facts.groups if group.name not in gone), *came),
+        current=tuple(server for server in current if server.placed),
+    )
+
+
+def test_a_replica_that_was_moved_stays_for_now() -> None:
+    facts = running(HALF_EMPTY, THREE, NODES)
+    every = frozenset({("small", "p-2"), ("mid", "p-1"), ("big", "p-0")})
+    assert find_steps(facts, (), replace(NO_LIMIT, settled=every)) == ()
+    assert find_steps(facts, (), replace(NO_LIMIT, settled=frozenset({("small", "p-9")}))) != ()
+
+
+def test_a_model_on_the_cpu_stays_as_others_do() -> None:
+    groups = (shared("big", 30), shared("small", 20), Group("u", (Demand("u", 1, Footprint()),)))
+    facts = running({"p-0": ("a", (0,), {"big": (0,)}), "p-1": ("b", (0,), {"small": (0,), "u": ()})}, groups, NODES)
+    assert [step.server for step in find_steps(facts, (), NO_LIMIT)] == ["p-1"]
+    assert [step.server for step in find_steps(facts, ("u",), NO_LIMIT)] == ["p-0"]
+    settled = replace(NO_LIMIT, settled=frozenset({("u", "p-1")}))
+    assert [step.server for step in find_steps(facts, (), settled)] == ["p-0"]
 
 
 @examples(12)
