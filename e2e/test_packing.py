@@ -128,6 +128,6 @@ def test_a_node_that_consolidation_leaves_has_no_pod_of_ours(cluster: Cluster, o
 
 
 def _nodes_with_pods(cluster: Cluster) -> set[str]:
-    """Return the nodes that Pods of any kind are bound to."""
-    pods = cluster.read("pods", "--all-namespaces")["items"]
+    """Return the nodes that Pods of the namespace are bound to."""
+    pods = cluster.read("pods")["items"]
     return {pod["spec"].get("nodeName", "") for pod in pods}

@@ -17,7 +17,7 @@ PAUSE = HOUR
 """For how long nothing is moved after a move that failed."""
 SEARCH_AGAIN = HOUR
 """After which a pool that is still at rest is searched again: nodes may have come, and footprints have changed."""
-_REMEMBERED = 500
+_LISTED = 500
 """Replicas that a status lists of those that were moved within the last hour: the last ones."""
 Find = Callable[[StepLimits], tuple[Step, ...]]
 
@@ -110,7 +110,7 @@ class PoolRound:
             "moving_since": now,
             "stable_since": "",
             "next_search": "",
-            "last_hour": _remembered((*status.last_hour, record)),
+            "last_hour": _listing_replicas((*status.last_hour, record)),
         }
         return PoolConsolidation(status.model_copy(update=changes), step.moves, self.now + READY_WITHIN)
 
@@ -122,13 +122,13 @@ class PoolRound:
         return at
 
 
-def _remembered(records: Sequence[ConsolidationRecord]) -> tuple[ConsolidationRecord, ...]:
+def _listing_replicas(records: Sequence[ConsolidationRecord]) -> tuple[ConsolidationRecord, ...]:
     """Return the records, of which the last ones list their replicas."""
-    left, kept = _REMEMBERED, list[ConsolidationRecord]()
+    left, result = _LISTED, list[ConsolidationRecord]()
     for record in reversed(records):
         left -= len(record.replicas)
-        kept.append(record if left >= 0 else record.model_copy(update={"replicas": ()}))
-    return tuple(reversed(kept))
+        result.append(record if left >= 0 else record.model_copy(update={"replicas": ()}))
+    return tuple(reversed(result))
 
 
 def _settled(status: ConsolidationStatus) -> frozenset[tuple[str, str]]:

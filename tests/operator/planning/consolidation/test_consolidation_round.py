@@ -115,7 +115,7 @@ def test_what_was_moved_within_the_hour_is_not_searched_for() -> None:
     assert searches[1].settled == frozenset()
 
 
-def test_a_status_lists_no_more_replicas_than_it_has_room_for() -> None:
+def test_a_status_lists_a_limited_number_of_replicas() -> None:
     many = ConsolidationRecord(time=timestamp(NOW), moves=500, replicas=(MOVING,) * 500)
     begun = decided(before={"last_hour": (many,)}, consolidationBudget={"movesPerHour": 1000})
     assert [len(record.replicas) for record in begun.status.last_hour] == [0, 1]
