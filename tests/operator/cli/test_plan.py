@@ -1,6 +1,7 @@
 """`argosy plan`: the example's numbers, the ways to write a plan, exit statuses, and every problem of a bad input."""
 
 import json
+import sys
 from pathlib import Path
 from shutil import copy, copytree
 
@@ -268,3 +269,21 @@ def test_names_to_explain_are_those_of_the_fleet() -> None:
         "--explain Embed: there is no such model or ensemble; the nearest is embed\n",
     )
     assert "models are named with --explain; manifests with --filename" in planned(EXAMPLE, "embed").stderr
+
+
+def test_a_plan_is_proven_to_be_the_best() -> None:
+    pytest.importorskip("ortools", reason="OR-Tools proves it: pip install 'argosy[prove]'")
+    result = json.loads(planned(EXAMPLE, "--prove", "-o", "json").stdout)
+    (proof,) = result["proofs"]
+    assert {"gpus": 3, "lowerBound": 3, "gap": 0, "optimal": True, "complete": True}.items() <= proof.items()
+    lines = planned(EXAMPLE, "--prove").stdout.splitlines()
+    line = "Proof for pool default/chat: no plan takes fewer than 3 GPUs; no further replica has a place."
+    assert line in lines
+
+
+def test_without_or_tools_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, example: Path) -> None:
+    monkeypatch.setitem(sys.modules, "ortools", None)
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    refused = planned(example, "--prove")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "pip install 'argosy[prove]'" in refused.stderr

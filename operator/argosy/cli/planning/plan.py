@@ -12,6 +12,7 @@ from argosy.api import ServingPool
 from argosy.api.conditions import ConditionType, Reason
 from argosy.cli.planning.built_plan import built_plan
 from argosy.cli.planning.consolidation_view import consolidation_document, consolidation_lines
+from argosy.cli.planning.explanation.proofs import proof_lines, proofs_document
 from argosy.cli.planning.explanation.reasons import chosen, reason_lines, reasons_document
 from argosy.cli.planning.fleet.files import FleetError
 from argosy.cli.planning.fleet.options import Fleet, FleetOptions
@@ -21,8 +22,12 @@ from argosy.cli.planning.plan_document import plan_document
 from argosy.cli.planning.plan_table import plan_table
 from argosy.cli.terminal import console, print_document, refuse, with_options
 from argosy.planning.explanation.difference import difference
+from argosy.planning.explanation.proof.prove import Proof
+from argosy.planning.explanation.proof.prove import prove as prove_plan
 from argosy.planning.explanation.reasons import explained_replicas
 from argosy.planning.explanation.remedies.find import THOROUGH, find_remedies
+from argosy.planning.facts import PoolFacts
+from argosy.planning.plan import FleetPlan
 from argosy.reconcile import RoundOutcome
 from argosy.reconcile.consolidation import recommended
 from argosy.snapshot import FleetSnapshot
@@ -53,6 +58,13 @@ def plan(
     models: Models = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to write the plan.")] = Output.TABLE,
     explain: Annotated[bool, typer.Option("--explain", help="Say of each model why it is where it is.")] = False,
+    prove: Annotated[
+        bool, typer.Option("--prove", help="Search by CP-SAT for a better plan, or prove that there is none.")
+    ] = False,
+    prove_limit: Annotated[
+        float,
+        typer.Option(min=0.1, help="With --prove: effort for each search, about seconds of CPU, the same everywhere."),
+    ] = 30.0,
     *,
     fleet_options: FleetOptions,
 ) -> None:
@@ -65,23 +77,35 @@ def plan(
     _check_models(models or (), fleet.snapshot, explain)
     outcome, builds = built_plan(fleet.snapshot, now)
     _print_notes(fleet.snapshot, outcome)
-    changes = difference(fleet.running, outcome.plan) if fleet.running is not None else None
     placed, facts, advice = outcome.plan, outcome.facts, _advice(outcome)
+    placed, proofs = _proven(facts, placed, fleet, prove_limit) if prove else (placed, ())
+    changes = difference(fleet.running, placed) if fleet.running is not None else None
     moves = recommended(fleet.snapshot.resources, facts, placed) if fleet.running is not None else {}
     remedies = find_remedies(facts, placed, THOROUGH)
     explained = chosen(explained_replicas(facts, placed, fleet.running), models or ()) if explain else []
     if output is Output.TABLE:
         console(_PIPE_WIDTH).print(plan_table(placed, facts, builds, advice, changes, remedies))
-        _print_lines([*consolidation_lines(moves), *reason_lines(explained)])
+        _print_lines([*consolidation_lines(moves), *proof_lines(proofs), *reason_lines(explained)])
     elif output is Output.SVG:
         sys.stdout.write(plan_picture(placed, facts, changes, remedies))
     else:
         document = plan_document(placed, facts, builds, advice, changes, remedies)
         document |= {"consolidation": consolidation_document(moves)} if moves else {}
+        document |= {"proofs": proofs_document(proofs)} if prove else {}
         document |= {"explanations": reasons_document(explained)} if explain else {}
         print_document(document, as_json=output is Output.JSON)
     if any(pool.unplaced for pool in placed.pools):
         raise typer.Exit(UNPLACED)
+
+
+def _proven(
+    facts: Sequence[PoolFacts], placed: FleetPlan, fleet: Fleet, limit: float
+) -> tuple[FleetPlan, tuple[Proof, ...]]:
+    """Return the plan that is best after a search, and what is proven of it."""
+    try:
+        return prove_plan(facts, placed, limit, fleet.running)
+    except ModuleNotFoundError as missing:
+        refuse([f"--prove: the search is that of {missing.name}: pip install 'argosy[prove]'"])
 
 
 def _check_models(models: Sequence[str], snapshot: FleetSnapshot, explain: bool) -> None:
