@@ -178,6 +178,12 @@ class ActOnMetric(msgspec.Struct, frozen=True, tag=True):
     value: float
 
 
+class ReservedMemory(msgspec.Struct, frozen=True, tag=True):
+    """Bytes that the frameworks of a model's process have reserved on GPUs, by the server's ordinals."""
+
+    gpus: dict[int, int]
+
+
 class Infer:
     """Run another model of this server. Answered by its responses, in order, the model's errors on them.
 
@@ -191,7 +197,7 @@ class Infer:
         self.decoupled = decoupled
 
 
-ServerCall = LoadModel | UnloadModel | IsModelReady | Log | ActOnMetric | EngineState
+ServerCall = LoadModel | UnloadModel | IsModelReady | Log | ActOnMetric | EngineState | ReservedMemory
 Answer = InferResponse | bool | float | None
 
 
@@ -292,6 +298,7 @@ __all__ = [
     "ManagedInstance",
     "MetricFamilySpec",
     "ModelInstance",
+    "ReservedMemory",
     "Responder",
     "ServerCall",
     "ServingError",

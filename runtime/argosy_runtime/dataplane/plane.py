@@ -106,7 +106,7 @@ class DataPlane:
             Preparer(options, gpus, calls, features),
             lambda prepared, version: ServedModel(prepared, version, gpus, calls, options),
         )
-        self.memory = ModelMemory(self.registry.processes, gpu_uuids)
+        self.memory = ModelMemory(self.registry.processes, gpu_uuids, self.registry.on_gpus)
         self.on_demand = loads_on_demand(self.registry, options.on_demand, self.memory)
         self._control = ModelControl(self.registry)
         self._readiness = Readiness(self.registry, self.on_demand, strict_readiness)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from argosy_runtime.errors import ServingError, unavailable
 from argosy_runtime.execution.shadow.comparing import ComparisonWork
 from argosy_runtime.messages import InferRequest
+from argosy_runtime.telemetry.machine.attribution import OnGpu
 
 from .folders.layout import ModelFolder
 from .folders.overrides import OverrideStore
@@ -67,6 +68,15 @@ class Registry:
             for record in self._records.values()
             for number, served in ((number, version.served) for number, version in record.versions.items())
             if served is not None and served.pids
+        }
+
+    def on_gpus(self) -> dict[tuple[str, int], Mapping[int, OnGpu]]:
+        """Return the instances of each version in service that is on GPUs, by ordinal."""
+        return {
+            (record.identifier, number): on_gpus
+            for record in self._records.values()
+            for number, served in ((number, version.served) for number, version in record.versions.items())
+            if served is not None and (on_gpus := served.on_gpus)
         }
 
     def find(self, name: str, version: str = "") -> ServedVersion:

@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.operator.planning.declared import model
+from tests.operator.planning.declared import gpu_node, model
 
 from argosy.api import Condition, ConditionStatus, ConditionType, Reason
 from argosy.api.status import FootprintStatus, InferenceModelStatus
 from argosy.autoscaling.metrics.signals import MemorySignals, Signals
 from argosy.autoscaling.pool.footprints import MeasuredModel, measured_footprints
-from argosy.planning.demand.measured import MeasuredFootprint
+from argosy.planning.demand.measured import MeasuredFootprint, measured_memory
 from argosy.planning.rollouts.revision import revision_of
 from argosy.status.measured.footprint import restored, with_measured
 
@@ -84,6 +84,32 @@ def test_another_revision_or_number_of_instances_begins_again() -> None:
     assert after(former, measured(1, None, 400 * MIB)) == replace(
         report(1, None, 400 * MIB), since=NOW + timedelta(seconds=1)
     )
+
+
+def test_after_a_crash_the_next_process_begins_again() -> None:
+    leaked = report(0, None, 900 * MIB)
+    crash = measured(5, None)
+    assert crash.signals is not None
+    of_another = replace(crash, signals=replace(crash.signals, memory=(), crashed=("p-1",)))
+    assert after(leaked, of_another) is leaked
+    crashed = after(leaked, replace(crash, signals=replace(crash.signals, memory=(), crashed=("p-0",))))
+    assert crashed == replace(leaked, crashed=True)
+    assert after(crashed, measured(6, None)) is crashed
+    fresh = after(crashed, measured(20, None, 100 * MIB))
+    assert fresh is not None
+    assert (fresh.peak, fresh.crashed, fresh.since) == (100 * MIB, False, NOW + timedelta(seconds=20))
+
+
+def test_memory_of_a_crashed_process_counts_only_without_a_declaration() -> None:
+    crashed = replace(report(0, None, 40 * 2**30), crashed=True, product="")
+    nodes = [gpu_node("n")]
+    assert measured_memory([MODEL], {MODEL.identity: crashed}, nodes, 0) == {}
+    undeclared = model("m", footprint=None)
+    assert measured_memory([undeclared], {undeclared.identity: crashed}, nodes, 0)["m"].per_instance == 40 * 2**30
+    written = with_measured(None, crashed)
+    assert written is not None
+    assert written.measured is not None
+    assert written.measured.peak_gpu_memory is None
 
 
 def test_of_a_version_that_is_not_declared_nothing_is_reported() -> None:

@@ -106,6 +106,7 @@ def _signals(parts: Sequence[_Part], servers: int, now: datetime) -> Signals:
         kv_cache=_highest(one.value(Gauge.KV_CACHE) for one in series),
         variants=variant_signals((part.series, part.window) for part in parts),
         memory=_memory(parts),
+        crashed=tuple(sorted({part.server for part in parts if part.window.value(Counter.INSTANCES_LOST, 0.0) > 0})),
     )
 
 

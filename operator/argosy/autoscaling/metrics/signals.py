@@ -86,7 +86,8 @@ class Signals:
     runs it), `between_tokens`; per second, `tokens` generated, `prompt_tokens` received, `cached_tokens` of these that
     prefix caches had, and `preemptions`, running requests that lost their cache to others; requests in the engines,
     `engine_waiting` and `engine_running`, and `kv_cache`, the share in use where it is highest. Of routed models:
-    their `variants`. Of models in processes of their own: the `memory` of each version that was measured in the window.
+    their `variants`. Of models in processes of their own: the `memory` of each version that was measured in the window,
+    and the servers where some `crashed` in it.
     """
 
     at: datetime
@@ -126,6 +127,7 @@ class Signals:
     kv_cache: float | None = None
     variants: tuple[VariantSignals, ...] = ()
     memory: tuple[MemorySignals, ...] = ()
+    crashed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

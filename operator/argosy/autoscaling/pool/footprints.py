@@ -47,7 +47,8 @@ def measured_footprints(
 ) -> dict[str, MeasuredFootprint]:
     """Return the report of each measured model, by identity.
 
-    The last report of a model that is not measured any more stays, with its time.
+    The last report of a model that is not measured any more stays, with its time. What was measured of a process that
+    has crashed is no fact about the one that follows, which begins again: a leak would have its peak for ever.
     """
     reports = {one.model.identity: _next(before.get(one.model.identity), one) for one in models}
     return {name: report for name, report in reports.items() if report is not None}
@@ -55,10 +56,12 @@ def measured_footprints(
 
 def _next(before: MeasuredFootprint | None, measured: MeasuredModel) -> MeasuredFootprint | None:
     memory = measured.memory
+    if before is not None and measured.signals is not None and before.server in measured.signals.crashed:
+        before = before if before.crashed else replace(before, crashed=True)
     if memory is None or measured.signals is None or (memory.host is None and memory.gpu is None):
         return before
     report = _report(measured, memory, measured.signals.at)
-    if before is None or _subject(before) != _subject(report):
+    if before is None or before.crashed or _subject(before) != _subject(report):
         return report
     peak, grown = before.peak, (report.peak or 0) > (before.peak or 0) * (1 + GROWTH)
     report = replace(report, peak=report.peak if grown else peak, since=before.since)

@@ -27,7 +27,8 @@ class MeasuredFootprint:
 
     `host` and `gpu` (on the GPU where it is the most): bytes of all `instances` there, None where a server does not
     measure them. `peak`: the most bytes of a GPU since the time `since` with this revision, as many instances, and GPUs
-    of this `product`. `revision`: the name of the spec's revision that was loaded.
+    of this `product`. `revision`: the name of the spec's revision that was loaded. `crashed`: a process that it is of
+    has crashed since.
     """
 
     measured_at: datetime
@@ -40,6 +41,7 @@ class MeasuredFootprint:
     instances: int = 1
     server: str = ""
     product: str = ""
+    crashed: bool = False
 
     @property
     def per_instance(self) -> int:
@@ -83,9 +85,10 @@ def measured_memory(
     """Return what counts of the measurements, by model name. `footprints`: by identity; `headroom`: thousandths of a
     GPU's memory that stay free.
 
-    A model that declares no memory keeps the measurement of its former revision until the new one is measured: as long
-    as nothing is known of it, nothing else is a better estimate. Where memory is declared, only its own revision
-    counts. Models with GPUs for themselves have no neighbours, and are placed by what they declare.
+    A model that declares no memory keeps the measurement of its former revision, or of a process that has crashed,
+    until the next one is measured: as long as nothing is known of that, nothing else is a better estimate. Where memory
+    is declared, only its own revision counts, and of processes that have not crashed. Models with GPUs for themselves
+    have no neighbours, and are placed by what they declare.
     """
     largest: dict[str, int] = {}
     for node in nodes:
@@ -110,7 +113,7 @@ def _counts(model: InferenceModel, footprint: MeasuredFootprint) -> bool:
         return False
     if (spec.footprint or Footprint()).gpu_memory is None:
         return not sizes_itself(model)
-    return revision_of(model).name == footprint.revision
+    return revision_of(model).name == footprint.revision and not footprint.crashed
 
 
 def sizes_itself(model: InferenceModel) -> bool:

@@ -19,7 +19,7 @@ def with_measured(footprint: FootprintStatus | None, measured: MeasuredFootprint
     report = MeasuredFootprintStatus(
         host_memory=measured.host,
         gpu_memory=measured.gpu,
-        peak_gpu_memory=measured.peak,
+        peak_gpu_memory=None if measured.crashed else measured.peak,
         time=timestamp(measured.measured_at),
         since=timestamp(measured.since or measured.measured_at),
         version=measured.version,

@@ -24,6 +24,7 @@ from argosy_runtime.messages import InferRequest
 
 from .inbox import Inbox
 from .outbox import Outbox
+from .reserved import begin_reports
 from .runs import WorkerRun
 from .wire.arena import Arena
 from .wire.control import (
@@ -183,6 +184,8 @@ class Worker:
             # A thread that always reads: the check must reach the model while the main thread runs it.
             self._inbox.expect(1)
         self._outbox.control(Loaded(checks_readiness=checked))
+        if spec.kind != "KIND_CPU":
+            begin_reports(lambda reserved: self._outbox.control(Called(UNANSWERED, reserved)))
 
     def _begin(self, work: Manage) -> None:
         """Begin a command on a thread of its own: requests go on while a model reads an adapter."""

@@ -2,12 +2,14 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.repository.preparing import Prepared
+from argosy_runtime.telemetry.machine.attribution import OnGpu
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .version import ServedVersion
@@ -19,6 +21,7 @@ class DelegatingVersion:
     checks_readiness: Final = False
     unready: Final = ""
     pids: Final[Sequence[int]] = ()
+    on_gpus: Final[Mapping[int, OnGpu]] = MappingProxyType({})
 
     def __init__(self, prepared: Prepared, version: int, config: ModelConfig, statistics: ModelStatistics) -> None:
         self.name = config.name

@@ -1,13 +1,22 @@
 """Instances of a version: how each is created, and which slot of the group belongs to which placement."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends import isolation
-from argosy_runtime.backends.contract import ANYWHERE, EngineState, HostPolicy, InstanceSpec, Isolation, ServerCall
+from argosy_runtime.backends.contract import (
+    ANYWHERE,
+    EngineState,
+    HostPolicy,
+    InstanceSpec,
+    Isolation,
+    ReservedMemory,
+    ServerCall,
+)
+from argosy_runtime.backends.devices.gpus import named_gpus
 from argosy_runtime.errors import unavailable
 from argosy_runtime.execution.calls.server import ServerCalls, Value
 from argosy_runtime.execution.devices import used_fraction
@@ -21,15 +30,24 @@ from argosy_runtime.modelconfig.inplace import instance_changes
 from argosy_runtime.modelconfig.modelfiles import for_device
 from argosy_runtime.repository.folders.layout import ModelFolder
 from argosy_runtime.telemetry.engines import EngineStatistics
+from argosy_runtime.telemetry.machine.attribution import OnGpu
+
+Reserved = dict[tuple[str, int], ReservedMemory]
+"""What the framework of each instance has reserved, by the instance's name and device."""
 
 
 class InstanceCalls:
-    """`ServerCalls` of one instance, whose engine's state goes to the version's statistics."""
+    """`ServerCalls` of one instance, whose engine's state goes to the version's statistics, and its reserved memory to
+    `reserved`.
+    """
 
-    def __init__(self, calls: ServerCalls, instance: str, engines: EngineStatistics) -> None:
+    def __init__(
+        self, calls: ServerCalls, placement: InstancePlacement, engines: EngineStatistics, reserved: Reserved
+    ) -> None:
         self._calls = calls
-        self._instance = instance
+        self._instance, self._owner = placement.name, (placement.name, placement.device_id)
         self._engines = engines
+        self._reserved = reserved
 
     def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> Submission:
         return self._calls.infer(request, decoupled, deliver)
@@ -37,6 +55,9 @@ class InstanceCalls:
     async def do(self, what: ServerCall, owner: int) -> Value:
         if isinstance(what, EngineState):
             self._engines.update(self._instance, what)
+            return None
+        if isinstance(what, ReservedMemory):
+            self._reserved[self._owner] = what
             return None
         return await self._calls.do(what, owner)
 
@@ -75,6 +96,7 @@ class InstanceFactory:
         self._host_policies = host_policies
         self._requirements = requirements
         self._gpu_limits = gpu_limits
+        self._reserved: Reserved = {}
 
     def placements(self, config: ModelConfig) -> list[InstancePlacement]:
         """Return the instances of a complete configuration."""
@@ -89,6 +111,19 @@ class InstanceFactory:
                     f"can not create model '{config.name}': memory limit set for GPU {gpu} has exceeded, model loading "
                     "is rejected."
                 )
+
+    def on_gpus(self, config: ModelConfig, placements: Iterable[InstancePlacement]) -> dict[int, OnGpu]:
+        """Return the instances on each GPU; those that choose their GPUs themselves may be on all of them."""
+        every: dict[int, list[ReservedMemory | None]] = {}
+        for placement in placements:
+            for gpu in self._gpus_of(config, placement):
+                every.setdefault(gpu, []).append(self._reserved.get((placement.name, placement.device_id)))
+        return {gpu: OnGpu(len(reserved), _sum(gpu, reserved)) for gpu, reserved in every.items()}
+
+    def _gpus_of(self, config: ModelConfig, placement: InstancePlacement) -> Iterable[int]:
+        if placement.kind == "KIND_GPU":
+            return (placement.device_id,)
+        return (named_gpus(config) or tuple(self._gpus)) if placement.kind == "KIND_MODEL" else ()
 
     def maker(self, config: ModelConfig, placement: InstancePlacement) -> NewInstance:
         """Return the function that creates a placement's instance, again after each loss."""
@@ -105,10 +140,11 @@ class InstanceFactory:
             host_policy=self._host_policies.get(placement.host_policy, ANYWHERE),
             requirements=self._requirements,
         )
-        calls = InstanceCalls(self._calls, placement.name, self._engines)
+        calls = InstanceCalls(self._calls, placement, self._engines, self._reserved)
         isolated = isolation(config) is Isolation.PROCESS
 
         def made(on_death: OnDeath) -> Instance:
+            self._reserved.pop((placement.name, placement.device_id), None)  # it was another process
             if isolated:
                 instance: Instance = ProcessInstance(spec, calls, self._timeout, on_death)
             else:
@@ -117,6 +153,12 @@ class InstanceFactory:
             return instance
 
         return made
+
+
+def _sum(gpu: int, reserved: Iterable[ReservedMemory | None]) -> int | None:
+    """Return the bytes of several instances on a GPU; None where one of them does not say."""
+    sizes = [None if one is None else one.gpus.get(gpu) for one in reserved]
+    return sum(max(0, size) for size in sizes if size is not None) if None not in sizes else None
 
 
 class VersionInstances:

@@ -27,6 +27,7 @@ from argosy_runtime.scheduling.batching.dynamic import BatchingRules, DynamicBat
 from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.scheduling.scheduler import Scheduler
 from argosy_runtime.scheduling.sequences.scheduler import SequenceScheduler
+from argosy_runtime.telemetry.machine.attribution import OnGpu
 
 from . import warmup
 from .adapter_table import NO_ADAPTERS, AdapterTable, LoadedAdapter
@@ -274,6 +275,11 @@ class ServedModel:
     def pids(self) -> list[int]:
         """Processes of the instances; none for instances in threads of the server."""
         return self._dispatcher.group.pids
+
+    @property
+    def on_gpus(self) -> Mapping[int, OnGpu]:
+        """Its instances on each GPU, by ordinal, in processes or threads."""
+        return self._maker.on_gpus(self.config, (placement for placement, _ in self._instances.all))
 
     @property
     def takes_batches(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Protocol
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.messages import Deliver, InferRequest, Submission
+from argosy_runtime.telemetry.machine.attribution import OnGpu
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 
@@ -106,6 +107,10 @@ class ServedVersion(Protocol):
     @property
     def pids(self) -> Sequence[int]:
         """Processes of the instances; none for instances in threads of the server."""
+
+    @property
+    def on_gpus(self) -> Mapping[int, OnGpu]:
+        """Its instances on each GPU, by ordinal, in processes or threads."""
 
     @property
     def running(self) -> int:

@@ -1,13 +1,13 @@
 """Memory that models use: of their processes, with all that these have started, on the host and on GPUs.
 
 On the host it is the proportional set size: of a page that several processes share, each counts its part. Models in
-threads of the server share its memory, and are not measured.
+threads of the server share its memory, and are not measured. On a GPU `attribution.py` says which bytes are whose. A
+measurement of GPUs that fails leaves the last one of the same processes, with its time.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic, time
 from typing import Final, TypeAlias
@@ -17,6 +17,7 @@ import pynvml
 from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.telemetry.exposition import Family
+from argosy_runtime.telemetry.machine.attribution import GpuReading, OnGpu, Version, VersionProcesses, attributed
 
 _log = logging.getLogger("argosy.telemetry")
 MEASURE_SECONDS: Final = 15.0
@@ -25,10 +26,10 @@ MEASURE_SECONDS: Final = 15.0
 _SHARE: Final = 0.02
 """The most of the time that measurements may take: those of many models come less often."""
 
-Version: TypeAlias = tuple[str, int]
-"""A model's identifier, and the number of a version."""
 Processes: TypeAlias = Callable[[], Mapping[Version, Sequence[int]]]
 """Returns the processes of each version that has some; called on the event loop."""
+OnGpus: TypeAlias = Callable[[], Mapping[Version, Mapping[int, OnGpu]]]
+"""Returns the instances of each version that is on GPUs, by ordinal; called on the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,19 @@ class MemoryUse:
 class ModelMemory:
     """The newest measurement of each version. `gpus`: UUIDs by ordinal. All methods run on the event loop."""
 
-    def __init__(self, processes: Processes, gpus: Mapping[int, str], interval: float = MEASURE_SECONDS) -> None:
+    def __init__(
+        self,
+        processes: Processes,
+        gpus: Mapping[int, str],
+        on_gpus: OnGpus = dict,
+        interval: float = MEASURE_SECONDS,
+    ) -> None:
         self._processes = processes
         self._gpus = gpus
+        self._on_gpus = on_gpus
         self._interval = interval
         self._uses: dict[Version, MemoryUse] = {}
+        self._measured: dict[Version, Sequence[int]] = {}
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -71,10 +80,13 @@ class ModelMemory:
 
     async def measure(self, model: str = "") -> None:
         """Measure all versions, or those of one model, in a thread."""
-        processes = {key: pids for key, pids in self._processes().items() if model in ("", key[0])}
-        uses = await asyncio.to_thread(_uses, processes, self._gpus)
+        every, on_gpus = dict(self._processes()), self._on_gpus()
+        processes = {key: pids for key, pids in every.items() if model in ("", key[0])}
+        same = {key: use for key, use in self._uses.items() if self._measured.get(key) == processes.get(key)}
+        uses = await asyncio.to_thread(_uses, processes, every, self._gpus, on_gpus, same)
         retained = {key: use for key, use in self._uses.items() if model and key[0] != model}
         self._uses = retained | uses
+        self._measured = {key: every[key] for key in self._uses if key in every}
 
     def of(self, model: str, version: int) -> MemoryUse | None:
         """Return the newest measurement of a version; None where there is none."""
@@ -90,10 +102,13 @@ class ModelMemory:
         return sum(use.total for key, use in self._uses.items() if key[0] == model)
 
     def families(self) -> list[Family]:
-        """Return the metrics of the newest measurements."""
+        """Return the metrics of the newest measurements, without those of processes that have ended since."""
+        present = self._processes()
         used = Family("argosy_model_memory_bytes", "Memory of a model's processes, by its type and device", "gauge")
         at = Family("argosy_model_memory_time_seconds", "When it was measured, in seconds since 1970", "gauge")
         for (model, version), use in sorted(self._uses.items()):
+            if self._measured.get((model, version)) != present.get((model, version)):
+                continue
             labels = {"model": model, "version": str(version)}
             for entry in use.messages():
                 used.add({**labels, "type": entry.type, "device": str(entry.id)}, entry.byte_size)
@@ -112,18 +127,56 @@ class ModelMemory:
             took = monotonic() - begun
 
 
-def _uses(processes: Mapping[Version, Sequence[int]], gpus: Mapping[int, str]) -> dict[Version, MemoryUse]:
-    """Measure processes. Blocks on the kernel and the driver."""
+def _uses(
+    processes: Mapping[Version, Sequence[int]],
+    every: Mapping[Version, Sequence[int]],
+    gpus: Mapping[int, str],
+    on_gpus: Mapping[Version, Mapping[int, OnGpu]],
+    before: Mapping[Version, MemoryUse],
+) -> dict[Version, MemoryUse]:
+    """Measure `processes`; those of `every` version tell what is whose. Blocks on the kernel and the driver.
+
+    `before`: the last measurements of the same processes.
+    """
     if not processes:
         return {}
-    on_gpus, children = _gpu_processes(gpus), _children()
+    children = _children()
+    families = {key: {one for pid in pids for one in _with_descendants(pid, children)} for key, pids in every.items()}
+    readings = {gpu: _reading(uuid) for gpu, uuid in gpus.items()}
+    failed = {gpu for gpu, reading in readings.items() if reading is None}
+    shares = _shares({gpu: one for gpu, one in readings.items() if one is not None}, families, on_gpus)
     uses: dict[Version, MemoryUse] = {}
-    for version, pids in processes.items():
-        family = {pid for one in pids for pid in _with_descendants(one, children)}
-        shares = {gpu: sum(of.get(pid, 0) for pid in family) for gpu, of in on_gpus.items()}
-        host = sum(map(_proportional_bytes, family))
-        uses[version] = MemoryUse(host, {gpu: size for gpu, size in shares.items() if size}, time())
+    for version in processes:
+        last = before.get(version)
+        if last is not None and failed & last.gpus.keys():
+            uses[version] = last
+        else:
+            host = sum(map(_proportional_bytes, families[version]))
+            uses[version] = MemoryUse(host, shares.get(version, {}), time())
     return uses
+
+
+def _shares(
+    readings: Mapping[int, GpuReading],
+    families: Mapping[Version, Collection[int]],
+    on_gpus: Mapping[Version, Mapping[int, OnGpu]],
+) -> dict[Version, dict[int, int]]:
+    """Return the bytes of each version on each GPU."""
+    shares: dict[Version, dict[int, int]] = {}
+    for gpu, reading in readings.items():
+        versions = {
+            version: VersionProcesses(families.get(version, ()), on_gpu)
+            for version, of_version in on_gpus.items()
+            if (on_gpu := of_version.get(gpu)) is not None
+        }
+        others = {
+            version: VersionProcesses(family, OnGpu(0))
+            for version, family in families.items()
+            if version not in versions
+        }
+        for version, size in attributed(reading, versions, others).items():
+            shares.setdefault(version, {})[gpu] = size
+    return shares
 
 
 def _children() -> dict[int, list[int]]:
@@ -149,16 +202,14 @@ def _proportional_bytes(pid: int) -> int:
         return 0
 
 
-def _gpu_processes(gpus: Mapping[int, str]) -> dict[int, dict[int, int]]:
-    """Return the bytes of each process on each GPU, as far as the driver tells.
-
-    The driver knows processes by their numbers on the host, which are those of a container only if it shares them.
-    """
-    on_gpus: dict[int, dict[int, int]] = {}
-    with suppress(pynvml.NVMLError):
-        if gpus:
-            pynvml.nvmlInit()
-        for ordinal, uuid in gpus.items():
-            running = pynvml.nvmlDeviceGetComputeRunningProcesses(pynvml.nvmlDeviceGetHandleByUUID(uuid))
-            on_gpus[ordinal] = {one.pid: int(one.usedGpuMemory or 0) for one in running}
-    return on_gpus
+def _reading(uuid: str) -> GpuReading | None:
+    """Return what the driver says of a GPU now; None where it does not answer."""
+    try:
+        pynvml.nvmlInit()
+        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+        running = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        used = int(pynvml.nvmlDeviceGetMemoryInfo(handle).used)
+    except pynvml.NVMLError:
+        return None
+    processes = {one.pid: int(one.usedGpuMemory or 0) for one in running}
+    return GpuReading(used, processes, frozenset(filter(psutil.pid_exists, processes)))

@@ -82,6 +82,12 @@ def test_of_instances_that_come_go_or_crash_there_is_none() -> None:
     assert memory([reading(0, 1000, instances=0), reading(5, 1015, instances=0)]) == ()
 
 
+def test_a_server_on_which_an_instance_was_lost_is_named() -> None:
+    window = ServerWindow().after(reading(0, 1000)).after(reading(5, 1015, lost=1))
+    members = pool_signals({"s-0": {"m": "m"}}, {"s-0": window}, window.latest.at, NOW).members
+    assert members["m"].crashed == ("s-0",)
+
+
 def test_of_a_version_that_has_just_come_there_is_none() -> None:
     assert memory([Exposed(0), reading(5, 1015)]) == ()
 
