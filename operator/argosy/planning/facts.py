@@ -27,6 +27,7 @@ class DraDevice:
     `driver`, `pool` and `name` identify it; `device_class` and `selector`, a CEL expression that it alone meets on its
     node, are what a ResourceClaim asks for. `profile`: of a part of a GPU. `consumes`: what it takes of its node's
     counters. `taint`: a taint that keeps new Pods away, as `key=value:NoSchedule`; `evicts`: it ends what runs.
+    `order`: its place among the node's devices by their names.
     """
 
     driver: str
@@ -38,6 +39,7 @@ class DraDevice:
     consumes: tuple[tuple[str, int], ...] = ()
     taint: str = ""
     evicts: bool = False
+    order: int = 0
 
 
 @dataclass(frozen=True, slots=True)

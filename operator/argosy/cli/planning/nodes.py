@@ -47,7 +47,7 @@ def parse_nodes(text: str, source: str) -> tuple[Node, ...]:
         problems.append(f"{source}: {error}")
     if not nodes and not problems:
         problems.append(f"{source}: holds no Node; write nodes to a file with: kubectl get nodes -o yaml > nodes.yaml")
-    every = with_devices(nodes.values(), node_devices(slices, {}))
+    every = with_devices(nodes.values(), node_devices(slices))
     wrong = (node for node in every if node.fault != nodes[node.name].fault)
     problems += [f"{source}: Node {node.name}: {node.fault}" for node in wrong]
     if problems:

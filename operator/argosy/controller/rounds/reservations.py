@@ -9,6 +9,7 @@ from argosy.controller.ports import Cache
 from argosy.planning.builds.build import JobState, ScheduledBuild
 from argosy.planning.facts import CurrentServer, Device, Node, ServerReport
 from argosy.planning.nodes.device_errors import failing
+from argosy.planning.nodes.dra.partitions import Offers
 from argosy.planning.nodes.holds import CountHolds
 from argosy.planning.nodes.lost_gpus import GpuUse, answering
 from argosy.planning.nodes.present import present
@@ -40,7 +41,7 @@ class Reservations:
     def __init__(self, cluster: Cache) -> None:
         self._cluster = cluster
         self._pools: dict[PoolKey, _Pool] = {}
-        self._holds = CountHolds()
+        self._holds, self._offers = CountHolds(), Offers()
 
     def of(
         self,
@@ -80,7 +81,7 @@ class Reservations:
             faulty = (failing(of_pool, reported[key]) for key, of_pool in servers.items())
             return GpuUse(reserved_gpus, frozenset().union(*heard), cordoned.union(*faulty))
 
-        return present(nodes, reserved_gpus, use, self._holds)
+        return present(nodes, reserved_gpus, use, self._holds, self._offers)
 
     def next_hold_end(self, now: datetime) -> datetime | None:
         """Return when the GPUs of a node whose number of them changed count as it reports them, if one's are held."""

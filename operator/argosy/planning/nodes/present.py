@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from argosy.planning.facts import Device, Gpu, Node
-from argosy.planning.nodes.dra.partitions import offered
+from argosy.planning.nodes.dra.partitions import Offers
 from argosy.planning.nodes.holds import CountHolds
 from argosy.planning.nodes.lost_gpus import GpuUse, short, without_lost
 
@@ -17,16 +17,17 @@ def present(
     assigned: Collection[Device],
     use: Callable[[], GpuUse],
     holds: CountHolds = _NO_HOLDS,
+    offers: Offers | None = None,
 ) -> tuple[Node, ...]:
     """Return the nodes with the devices that count. `assigned`: those that servers have; `use` is asked only where a
-    node lacks some.
+    node lacks some; `offers`: the choices of the call before.
     """
     every = tuple(nodes)
     if holds.holds or short(every, assigned) or any(node.former for node in every):
         gpu_use = use()
         held = without_lost(holds.applied(every, gpu_use.assigned, gpu_use.failing), gpu_use)
         every = tuple(_with_former(node, gpu_use) if node.former else node for node in held)
-    return offered(every, assigned)
+    return (offers or Offers()).of(every, assigned)
 
 
 def _with_former(node: Node, use: GpuUse) -> Node:

@@ -4,7 +4,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+import celpy
 import pytest
+from celpy.adapter import json_to_cel
 from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes.client import V1ResourceSlice
@@ -21,8 +23,8 @@ from tests.operator.planning.nodes.slices_v1 import (
 
 from argosy.planning.facts import Gpu, Node
 from argosy.planning.nodes.dra.documents import Allocation, allocations_of, rule_of, slice_of
-from argosy.planning.nodes.dra.partitions import offered
-from argosy.planning.nodes.dra.pools import node_devices, with_devices
+from argosy.planning.nodes.dra.partitions import Offers, offered
+from argosy.planning.nodes.dra.pools import node_devices, with_devices, with_holders
 from argosy.planning.nodes.last_reported import hardware_text, parse_hardware, with_last_reported
 from argosy.planning.nodes.lost_gpus import GpuUse
 from argosy.planning.nodes.parse import node_of
@@ -42,8 +44,8 @@ def bare(name: str = "a", annotations: Mapping[str, str] | None = None, **offer:
 def node(*slices: Body, holders: Holders | None = None, rules: Collection[Body] = (), of: Node | None = None) -> Node:
     """Return the node `a` with what these slices publish."""
     parsed = [one for body in slices if (one := slice_of(body))]
-    result = node_devices(parsed, holders or {}, [rule for body in rules if (rule := rule_of(body))])
-    (result,) = with_devices([of or bare()], result)
+    published = node_devices(parsed, [rule for body in rules if (rule := rule_of(body))])
+    (result,) = with_devices([of or bare()], with_holders(published, holders or {}))
     return result
 
 
@@ -300,3 +302,38 @@ def test_what_is_offered_never_exceeds_a_counter(held: list[str], foreign: list[
     assert all(amount <= most[counter.rpartition("/")[2]] for counter, amount in used.items())
     for name in held:
         assert name in names(result), "what a server has is always told of"
+
+
+def as_cel(device: Body) -> Any:
+    """Return a device as CEL expressions of ResourceClaims see it."""
+    domains: dict[str, dict[str, dict[str, Any]]] = {"attributes": {}, "capacity": {}}
+    for part, of_domain in domains.items():
+        for name, one in device[part].items():
+            domain, _, own = name.rpartition("/")
+            value = next(iter(one.values())) if part == "attributes" else one["value"]
+            of_domain.setdefault(domain or "gpu.nvidia.com", {})[own] = value
+        of_domain.setdefault("resource.kubernetes.io", {})
+    return json_to_cel({"driver": "gpu.nvidia.com", **domains})
+
+
+def test_a_choice_is_reused_while_the_node_and_what_servers_have_are_the_same() -> None:
+    offers, divisible_node = Offers(), node(*divisible(0))
+    (first,) = offers.of([divisible_node], ())
+    (again,) = offers.of([divisible_node], {("b", 7)})
+    assert again is first
+    held = {("a", named(divisible_node, "gpu-0-mig-3g-40gb-4").index)}
+    (divided,) = offers.of([divisible_node], held)
+    assert divided == offered([divisible_node], held)[0] != first
+
+
+def test_the_expression_of_a_device_finds_it_alone() -> None:
+    bodies = [*every(0), *every(1), gpu(2)]
+    bodies.append(partition(3, "1g.10gb", 0))
+    bodies[-1]["attributes"]["uuid"] = {"string": "MIG-3"}
+    environment = celpy.Environment()
+    devices = [one.device for one in node(resource_slice("s", *bodies)).gpus]
+    for device in devices:
+        assert device is not None
+        program = environment.program(environment.compile(device.selector))
+        assert [body["name"] for body in bodies if program.evaluate({"device": as_cel(body)})] == [device.name]
+    assert len(devices) == len(bodies)

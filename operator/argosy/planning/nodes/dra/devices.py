@@ -66,23 +66,22 @@ def capability_of(device: Published) -> str:
 def gpus_of_node(devices: Iterable[Published], product: str, rules: Sequence[TaintRule]) -> tuple[Gpu, ...]:
     """Return the GPUs and partitions among the devices of a node, by index. Of another `product` they are withheld."""
     usable = sorted((one for one in devices if one.kind in _CLASSES), key=lambda one: natural(one.device.name))
-    conditions = {one.key: _conditions(one.device) for one in usable}
+    twins = _twins(usable)
     gpus: dict[int, Gpu] = {}
-    for one in usable:
-        gpu = _gpu(one, conditions[one.key], product, rules)
-        twin = _twin(one, usable, conditions[one.key])
-        if twin is not None:
-            gpu = _withheld(gpu, f"no attribute tells it from {twin.device.name}")
+    for order, one in enumerate(usable):
+        gpu = _gpu(one, order, product, rules)
+        if one.key in twins:
+            gpu = _withheld(gpu, f"no attribute tells it from {twins[one.key]}")
         while gpu.index in gpus:
             gpu = replace(gpu, index=gpu.index + 1)
         gpus[gpu.index] = gpu
     return tuple(gpus[index] for index in sorted(gpus))
 
 
-def _gpu(one: Published, conditions: Mapping[str, Value], product: str, rules: Sequence[TaintRule]) -> Gpu:
+def _gpu(one: Published, order: int, product: str, rules: Sequence[TaintRule]) -> Gpu:
     profile = one.attribute("profile") if one.kind == PART else ""
     parts = parts_of(profile) if one.kind == PART else None
-    selector, of_class = _expression(conditions, one.device), _CLASSES[one.kind]
+    selector, of_class = _expression(one.device), _CLASSES[one.kind]
     taints = [*one.device.taints, *(rule.taint for rule in rules if rule.concerns(*one.key))]
     taint = max(taints, key=lambda taint: (taint.evicts, taint.text), default=None)
     device = DraDevice(
@@ -92,6 +91,7 @@ def _gpu(one: Published, conditions: Mapping[str, Value], product: str, rules: S
         device_class=of_class,
         selector=selector,
         profile=profile,
+        order=order,
         consumes=tuple(sorted((counter_key(one.slice, key), amount) for key, amount in one.device.consumes.items())),
         taint=taint.text if taint is not None else "",
         evicts=taint is not None and taint.evicts,
@@ -136,24 +136,38 @@ def _by_uuid(conditions: Mapping[str, Value]) -> bool:
     return f"{NVIDIA}/uuid" in conditions
 
 
-def _twin(one: Published, others: Iterable[Published], conditions: Mapping[str, Value]) -> Published | None:
-    """Return another device that the same expression finds."""
+def _twins(devices: Sequence[Published]) -> dict[tuple[str, str, str], str]:
+    """Return the name of another device that the same expression finds, by device. Only those are compared that are
+    equal in the attributes which all devices have.
+    """
+    names = [one.device.attributes.keys() - one.device.versions for one in devices]
+    common = sorted(frozenset.intersection(*map(frozenset, names))) if names else []
+    alike: dict[tuple[Value, ...], list[Published]] = {}
+    for one in devices:
+        alike.setdefault((one.kind, *(one.device.attributes[name] for name in common)), []).append(one)
+    compared = ((one, _twin(one, group)) for group in alike.values() for one in group)
+    return {one.key: twin.device.name for one, twin in compared if twin is not None}
+
+
+def _twin(one: Published, others: Iterable[Published]) -> Published | None:
+    conditions = _conditions(one.device)
     capacities = frozenset[str]() if _by_uuid(conditions) else one.device.capacities
+    attributes = conditions.items()
     return next(
         (
             other
             for other in others
             if other is not one
-            and other.kind == one.kind
-            and conditions.items() <= other.device.attributes.items()
+            and attributes <= other.device.attributes.items()
             and capacities <= other.device.capacities
         ),
         None,
     )
 
 
-def _expression(conditions: Mapping[str, Value], device: PublishedDevice) -> str:
+def _expression(device: PublishedDevice) -> str:
     """Return the CEL expression. What lacks an attribute is no error of it: each is looked for first."""
+    conditions = _conditions(device)
     terms = [f"device.driver == {json.dumps(NVIDIA)}"]
     for name, value in conditions.items():
         domain, _, attribute = name.partition("/")

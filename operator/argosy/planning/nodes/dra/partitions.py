@@ -5,49 +5,90 @@ first. From what that leaves, the whole GPU is offered, or the profiles that the
 each as fit, in its order. So whatever is placed on the devices that are offered, no counter is exceeded.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from argosy.planning.facts import Device, Gpu, Node
-from argosy.planning.nodes.dra.devices import HOLDER, natural
+from argosy.planning.nodes.dra.devices import HOLDER
 from argosy.planning.nodes.dra.pools import profiles_of
 from argosy.planning.nodes.parse import PARTITIONS
 
 _OTHERS = "other partitions of its GPU"
+_UNNAMED = f"the node's annotation {PARTITIONS} does not name its profile"
+_TAINT = "the taint "
+
+
+@dataclass(slots=True)
+class Offers:
+    """The choices for nodes, which are reused for nodes that are the same object and have the same devices in use."""
+
+    _choices: dict[str, tuple[Node, frozenset[int], Node]] = field(default_factory=dict)
+
+    def of(self, nodes: Iterable[Node], assigned: Collection[Device]) -> tuple[Node, ...]:
+        """Return the nodes with the devices of DRA drivers that can be had next to each other. `assigned`: those that
+        servers have.
+        """
+        every = tuple(nodes)
+        mine: dict[str, set[int]] = {node.name: set() for node in every if any(gpu.device for gpu in node.gpus)}
+        for name, index in assigned if mine else ():
+            if name in mine:
+                mine[name].add(index)
+        before, self._choices = self._choices, {}
+        for node in every:
+            if node.name in mine:
+                former, held = before.get(node.name), frozenset(mine[node.name])
+                same = former is not None and former[0] is node and former[1] == held
+                self._choices[node.name] = former if former and same else (node, held, _offered(node, held))
+        return tuple(self._choices[node.name][2] if node.name in mine else node for node in every)
 
 
 def offered(nodes: Iterable[Node], assigned: Collection[Device]) -> tuple[Node, ...]:
-    """Return the nodes with the devices of DRA drivers that can be had next to each other. `assigned`: those that
-    servers have.
-    """
-    return tuple(_offered(node, assigned) if any(gpu.device for gpu in node.gpus) else node for node in nodes)
+    """Return the nodes as `Offers` does, once."""
+    return Offers().of(nodes, assigned)
 
 
-def _offered(node: Node, assigned: Collection[Device]) -> Node:
-    every = [_tainted(gpu, (node.name, gpu.index) in assigned) for gpu in node.gpus]
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """What decides on the devices of a node: those that servers have (`held`), and the profiles that it names."""
+
+    held: Collection[int]
+    profiles: Sequence[str]
+
+    def rank(self, gpu: Gpu) -> tuple[int, ...]:
+        """Return the place of a device in the choice: those come first that other ResourceClaims have, then those that
+        servers have, then the others as they are offered; those that cannot be used come last.
+        """
+        profile, order = (gpu.device.profile, gpu.device.order) if gpu.device is not None else ("", 0)
+        at = self.profiles.index(profile) if profile in self.profiles else len(self.profiles)
+        return (
+            not _is_foreign(gpu),
+            gpu.index not in self.held,
+            bool(gpu.withheld_by),
+            at,
+            bool(profile),
+            -gpu.memory,
+            order,
+        )
+
+    def offers(self, gpu: Gpu) -> bool:
+        """Return whether a device may be had that nothing has. What shares no counters is as it is."""
+        device = gpu.device
+        return device is None or not device.consumes or not self.profiles or device.profile in self.profiles
+
+
+def _offered(node: Node, held: Collection[int]) -> Node:
+    choice = _Choice(held, profiles_of(node))
+    every = [_tainted(gpu, gpu.index in choice.held) for gpu in node.gpus]
     left = dict(node.counters)
     devices: list[Gpu] = []
-    for gpu in sorted(every, key=lambda gpu: _rank(gpu, node, assigned)):
-        mine = (node.name, gpu.index) in assigned
-        fits = _fits(gpu, left)
-        if fits and (mine or _is_foreign(gpu) or _is_offered(gpu, node)):
+    for gpu in sorted(every, key=choice.rank):
+        mine = gpu.index in choice.held
+        if (mine or _is_foreign(gpu) or choice.offers(gpu)) and _fits(gpu, left):
             _take(gpu, left)
-            devices.append(_closed(gpu, node) if mine else gpu)
+            devices.append(gpu if not mine or choice.offers(gpu) else replace(gpu, closed=gpu.closed or _UNNAMED))
         elif mine:
             devices.append(replace(gpu, withheld_by=gpu.withheld_by or _OTHERS))
     return replace(node, gpus=tuple(sorted(devices, key=lambda gpu: gpu.index)))
-
-
-def _rank(gpu: Gpu, node: Node, assigned: Collection[Device]) -> tuple[object, ...]:
-    """Sort key of devices: those that other ResourceClaims have, those that servers have, then as they are offered;
-    those that cannot be used come last, and are shown where nothing else is.
-    """
-    device, profiles = gpu.device, profiles_of(node)
-    profile = device.profile if device is not None else ""
-    name = natural(device.name) if device is not None else ()
-    at = profiles.index(profile) if profile in profiles else len(profiles)
-    free = (node.name, gpu.index) not in assigned
-    return not _is_foreign(gpu), free, bool(gpu.withheld_by), at, bool(profile), -gpu.memory, name
 
 
 def _is_foreign(gpu: Gpu) -> bool:
@@ -55,20 +96,11 @@ def _is_foreign(gpu: Gpu) -> bool:
     return bool(gpu.withheld_by) and not gpu.withheld_by.startswith((HOLDER, _TAINT))
 
 
-def _is_offered(gpu: Gpu, node: Node) -> bool:
-    """Return whether a device may be had that nothing has. What shares no counters is as it is."""
-    profiles, device = profiles_of(node), gpu.device
-    return device is None or not device.consumes or not profiles or device.profile in profiles
-
-
-def _closed(gpu: Gpu, node: Node) -> Gpu:
-    if _is_offered(gpu, node):
-        return gpu
-    return replace(gpu, closed=gpu.closed or f"the node's annotation {PARTITIONS} does not name its profile")
-
-
 def _fits(gpu: Gpu, left: Mapping[str, int]) -> bool:
-    return gpu.device is None or all(left.get(counter, 0) >= amount for counter, amount in gpu.device.consumes)
+    for counter, amount in gpu.device.consumes if gpu.device is not None else ():
+        if left.get(counter, 0) < amount:
+            return False
+    return True
 
 
 def _take(gpu: Gpu, left: dict[str, int]) -> None:
@@ -76,16 +108,13 @@ def _take(gpu: Gpu, left: dict[str, int]) -> None:
         left[counter] -= amount
 
 
-_TAINT = "the taint "
-
-
-def _tainted(gpu: Gpu, is_assigned: bool) -> Gpu:
+def _tainted(gpu: Gpu, is_held: bool) -> Gpu:
     """Return the device as its taint has it: free, nothing gets it; in use, only its server has it, which leaves it
     where the taint would end what runs.
     """
     device = gpu.device
     if device is None or not device.taint or gpu.withheld_by:
         return gpu
-    if not is_assigned:
+    if not is_held:
         return replace(gpu, withheld_by=f"{_TAINT}{device.taint} of its device")
     return replace(gpu, closed=f"its device has the taint {device.taint}", leaving=device.evicts)

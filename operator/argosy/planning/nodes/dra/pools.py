@@ -26,7 +26,7 @@ _TWICE = (
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
     """The devices that DRA drivers publish of one node. `order`: the indexes of whole GPUs, as their names count them;
-    `fault`: why nothing new may have them.
+    `fault`: why nothing new may have them. They were made from `slices` and `rules`.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -35,12 +35,16 @@ class NodeDevices:
     product: str = ""
     compute_capability: str = ""
     fault: str = ""
+    slices: tuple[PublishedSlice, ...] = ()
+    rules: tuple[TaintRule, ...] = ()
 
 
 def node_devices(
-    slices: Iterable[PublishedSlice], holders: Mapping[Allocation, str], rules: Sequence[TaintRule] = ()
+    slices: Iterable[PublishedSlice],
+    rules: Iterable[TaintRule] = (),
+    before: Mapping[str, NodeDevices] | None = None,
 ) -> dict[str, NodeDevices]:
-    """Return the published devices of each node. `holders`: the ResourceClaim that has a device, of other holders'."""
+    """Return the published devices of each node. What did not change is reused of the nodes `before`."""
     pools: dict[tuple[str, str], list[PublishedSlice]] = {}
     for one in slices:
         pools.setdefault((one.driver, one.pool), []).append(one)
@@ -57,8 +61,21 @@ def node_devices(
             counters.setdefault(node, {}).update(shared)
             faults.setdefault(node, fault)
             faults[node] = faults[node] or fault
+    former, ruled = before or {}, tuple(rules)
     return {
-        node: _of_node(devices.get(node, ()), counters[node], faults[node], holders, rules) for node in sorted(faults)
+        node: _of_node(tuple(devices.get(node, ())), counters[node], faults[node], ruled, former.get(node))
+        for node in sorted(faults)
+    }
+
+
+def with_holders(devices: Mapping[str, NodeDevices], holders: Mapping[Allocation, str]) -> dict[str, NodeDevices]:
+    """Return the devices of each node with the ResourceClaims of others that have them, by their names."""
+    pools = {(device.driver, device.pool) for device in holders}
+    return {
+        node: replace(of_node, gpus=tuple(_held(gpu, holders) for gpu in of_node.gpus))
+        if any((one.driver, one.pool) in pools for one in of_node.slices)
+        else of_node
+        for node, of_node in devices.items()
     }
 
 
@@ -76,25 +93,34 @@ def _newest(pool: Sequence[PublishedSlice]) -> tuple[list[PublishedSlice], str]:
 
 
 def _of_node(
-    devices: Sequence[Published],
+    devices: tuple[Published, ...],
     counters: Mapping[str, int],
     fault: str,
-    holders: Mapping[Allocation, str],
-    rules: Sequence[TaintRule],
+    rules: tuple[TaintRule, ...],
+    before: NodeDevices | None,
 ) -> NodeDevices:
+    slices = tuple({id(one.slice): one.slice for one in devices}.values())
+    if before is not None and before.rules == rules and _same(before.slices, slices):
+        return replace(before, fault=fault, counters=counters)
     ordered = sorted(devices, key=lambda one: (one.kind != FULL, natural(one.device.name)))
     first = ordered[0] if ordered else None
     product = product_of(first) if first is not None else ""
-    gpus = tuple(_held(gpu, holders) for gpu in gpus_of_node(devices, product, rules))
+    gpus = gpus_of_node(devices, product, rules)
     by_name = sorted((_name(gpu), gpu.index) for gpu in gpus if gpu.device is not None and not gpu.device.profile)
     return NodeDevices(
-        gpus=gpus,
         order=tuple(index for _, index in by_name),
-        counters=counters if any(gpu.device is not None and gpu.device.consumes for gpu in gpus) else {},
+        counters=counters,
         product=product,
         compute_capability=capability_of(first) if first is not None else "",
         fault=fault,
+        gpus=gpus,
+        slices=slices,
+        rules=rules,
     )
+
+
+def _same(before: Sequence[PublishedSlice], now: Sequence[PublishedSlice]) -> bool:
+    return len(before) == len(now) and all(one is other for one, other in zip(before, now, strict=True))
 
 
 def _name(gpu: Gpu) -> tuple[tuple[int, str], ...]:
