@@ -158,6 +158,20 @@ def from_plan(tmp_path: Path, text: str) -> Result:
     return planned(EXAMPLE, "-o", "json", "--from", str(file))
 
 
+@pytest.mark.parametrize("number", ["1000000000", "9" * 5000, "10001"])
+def test_more_nodes_than_a_plan_can_have_are_refused_at_once(number: str) -> None:
+    (line,) = errors("--with-node", f"h100-b={number}")
+    assert line.endswith("a plan adds at most 10000 nodes in all; write a smaller number")
+
+
+def test_the_nodes_of_all_options_together_are_limited() -> None:
+    assert len(errors("--with-node", "h100-b=6000", "--with-node", "h100-a=6000")) == 1
+
+
+def test_a_number_of_zeros_is_no_number_of_nodes() -> None:
+    assert "'00' is no number of nodes" in errors("--with-node", "h100-b=00")[0]
+
+
 def test_a_plan_starts_from_the_servers_of_an_earlier_one(tmp_path: Path) -> None:
     plan = document("--without-node", "h100-a")
     result = from_plan(tmp_path, json.dumps(plan))

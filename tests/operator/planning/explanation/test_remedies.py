@@ -85,14 +85,12 @@ def test_fewer_replicas_are_as_many_as_are_placed() -> None:
     assert ("Replicas", "replicas 3 → 2") in remedies(pool, "x")
 
 
-def test_a_higher_priority_names_the_loser() -> None:
-    rich = replace(lone("chat", Footprint(50 * GIB, 100), 2), minimum=1, priority=100)
-    pool = facts([gpu_node("a", 2)], rich, small("other", 60))
-    assert planned(pool).unplaced == ()
-    pool = facts([gpu_node("a", 2)], rich, replace(small("other", 60), minimum=0))
-    assert ("Priority", "a priority above 100, which takes it from chat") in remedies(pool, "other") or not remedies(
-        pool, "other"
-    )
+def test_a_priority_is_named_only_where_the_plan_takes_from_what_is_lower() -> None:
+    """What a plan never takes from is no remedy, whatever the priorities are."""
+    chat = replace(small("chat", 60), priority=100)
+    results = remedies(facts([gpu_node("a", 1)], chat, small("other", 40)), "other")
+    assert results
+    assert all(kind != RemedyKind.PRIORITY for kind, _ in results)
 
 
 def test_what_needs_a_gpu_alone_names_what_would_have_to_leave() -> None:

@@ -1,5 +1,6 @@
 """What-if: the fleet with resources and nodes added and taken away. Pure."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -17,6 +18,8 @@ _OWN_STATE = "node.kubernetes.io/"
 """The prefix of taints that Kubernetes sets by a node's own state, such as `unreachable`."""
 _CHANGED = "with these changes"
 """The source, in messages, of a problem that they bring about in other resources."""
+_MOST_ADDED = 10_000
+"""Nodes that may be added for one plan, which takes seconds with so many."""
 _SIMILAR = 0.5
 """How similar a name has to be to be offered for one that is not there, from 0 to 1."""
 
@@ -102,17 +105,25 @@ def _without(nodes: Sequence[Node], names: Sequence[str], problems: list[str]) -
 
 
 def _added(snapshot: FleetSnapshot, changes: Changes, problems: list[str]) -> Iterator[Node]:
-    taken = {node.name for node in snapshot.nodes}
+    taken, left = {node.name for node in snapshot.nodes}, _MOST_ADDED
     for text in changes.with_nodes:
         kind, equals, number = text.partition("=")
-        if equals and (not number.isdecimal() or not int(number)):
+        if equals and (not number.isdecimal() or not number.strip("0")):
             problems.append(f"--with-node {text}: {number!r} is no number of nodes; write for example {kind}=2")
             continue
+        count = _MOST_ADDED + 1 if len(number.lstrip("0")) > len(str(_MOST_ADDED)) else int(number.lstrip("0") or 1)
+        if count > left:
+            problems.append(
+                f"--with-node {kind}: a plan adds at most {_MOST_ADDED} nodes in all; write a smaller number"
+            )
+            continue
+        left -= count
         model = _model(snapshot.nodes, kind, problems)
-        for _ in range(int(number or 1) if model is not None else 0):
-            name = next(name for at in range(1, len(taken) + 2) if (name := f"{kind.lower()}-new-{at}") not in taken)
-            taken.add(name)
-            yield copied(model, name) if model is not None else Node(name, ())
+        if model is not None:
+            names = (name for at in itertools.count(1) if (name := f"{kind.lower()}-new-{at}") not in taken)
+            added = [copied(model, name) for name in itertools.islice(names, count)]
+            taken |= {node.name for node in added}
+            yield from added
 
 
 def _model(nodes: Sequence[Node], kind: str, problems: list[str]) -> Node | None:
