@@ -70,7 +70,7 @@ class _PoolReplicas:
         before: Mapping[str, CurrentServer],
     ) -> None:
         self._plan, self._before = plan, before
-        self._trial = Trial.of(facts, plan, others, Budget(0))
+        self._trial = Trial.of(facts, plan, others, Budget(0), largest=0)
         self._devices = PoolDevices(self._trial)
         self._hosts: dict[str, list[str]] = {}
         for server in plan.servers:

@@ -247,3 +247,14 @@ def test_every_remedy_holds_when_the_pool_is_planned(models: list[tuple[Footprin
         for remedy in (one for one in of_group if " more off" not in one.text):
             after = planned(applied(running, next(one for one in there if one.name == name), remedy))
             assert [one for one in after.unplaced if one.group == name] == [], (remedy, after.unplaced)
+
+
+def test_a_round_tries_nothing_that_takes_long() -> None:
+    """A required spread is tried in the pool as it is, which takes long where that is large."""
+    nodes = [replace(gpu_node(f"n{at:03}", 8), labels={ZONE: "z"}) for at in range(80)]
+    spread = replace(small("x", replicas=2), spread=(Spread(HOSTNAME), Spread(ZONE, required=True, least=2)))
+    many = [small(f"m{at:03}", 60) for at in range(OF_A_ROUND.largest + 1)]
+    pool = facts(nodes, spread, *many)
+    plan = pack_by_priority([pool]).plan
+    node = RemedyKind.NODE
+    assert node not in {one.kind for one in find_remedies([pool], plan, replace(OF_A_ROUND, remedies=4))[POOL, "x"]}

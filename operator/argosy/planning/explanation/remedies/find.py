@@ -26,17 +26,18 @@ Remedies = Mapping[GroupKey, tuple[Remedy, ...]]
 @dataclass(frozen=True, slots=True)
 class Effort:
     """How much is tried. `remedies`: the most for each demand; `demands`: the most demands, those of the highest
-    priority first; `replicas`: the most replicas that all trials together plan.
+    priority first; `replicas`: the most replicas that all trials together plan, and `largest` one of them.
     """
 
     remedies: int
     demands: int
     replicas: int
+    largest: int
 
 
-THOROUGH = Effort(remedies=4, demands=64, replicas=200_000)
+THOROUGH = Effort(remedies=4, demands=64, replicas=200_000, largest=20_000)
 """What a command tries."""
-OF_A_ROUND = Effort(remedies=1, demands=4, replicas=2_000)
+OF_A_ROUND = Effort(remedies=1, demands=4, replicas=2_000, largest=500)
 """What a round of the operator tries: some ten trials of single nodes, which take some tens of milliseconds."""
 
 
@@ -62,7 +63,7 @@ def _of_pool(
     classes = _classes(facts, plan)
     if not classes:
         return {}
-    pool = PoolDevices(Trial.of(facts, plan, others, budget))
+    pool = PoolDevices(Trial.of(facts, plan, others, budget, effort.largest))
     result = dict[GroupKey, tuple[Remedy, ...]]()
     for groups in classes[: effort.demands]:
         first, replicas = groups[0][0], sum(count for _, count in groups)

@@ -42,20 +42,29 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Trial:
-    """A pool once its plan is carried out. `facts` has what runs then, with the GPUs that other pools have withheld."""
+    """A pool once its plan is carried out. `facts` has what runs then, with the GPUs that other pools have withheld.
+
+    `budget`: the replicas that all trials together may plan; `largest`: the most that one may.
+    """
 
     facts: PoolFacts
     servers: tuple[ServerPlan, ...]
     budget: Budget
+    largest: int
 
     @classmethod
     def of(
-        cls, facts: PoolFacts, plan: PoolPlan, others: Mapping[PoolKey, Sequence[CurrentServer]], budget: Budget
+        cls,
+        facts: PoolFacts,
+        plan: PoolPlan,
+        others: Mapping[PoolKey, Sequence[CurrentServer]],
+        budget: Budget,
+        largest: int,
     ) -> "Trial":
         """Return the trial of one pool; `others`: the servers of the other pools' plans."""
         nodes = tuple(node for node in reserved(facts.nodes, plan.current, others) if node.ready)
         after = replace(facts, nodes=nodes, current=plan.current, waiting=(), min_servers=0, loaded={})
-        return cls(after, plan.servers, budget)
+        return cls(after, plan.servers, budget, largest)
 
     @cached_property
     def nodes(self) -> dict[str, Node]:
@@ -125,9 +134,9 @@ class Trial:
         return replace(current, placed={model: gpus for model, gpus in current.placed.items() if model not in gone})
 
     def plan(self, part: Part) -> PoolPlan | None:
-        """Return the plan of a part; None where the budget is spent, or CPUs would stand in for GPUs that there are."""
+        """Return the plan of a part; None where that is too much, or CPUs would stand in for GPUs that there are."""
         cost = _OVERHEAD + sum(group.replicas for group in part.facts.groups)
-        if self.budget.left < cost or is_cpu_only(part.facts) != is_cpu_only(self.facts):
+        if cost > min(self.budget.left, self.largest) or is_cpu_only(part.facts) != is_cpu_only(self.facts):
             return None
         self.budget.left -= cost
         return pack_by_priority([part.facts]).plan.pools[0]
