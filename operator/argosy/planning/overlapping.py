@@ -14,7 +14,7 @@ from argosy.api import InferenceModel
 from argosy.api.model.modelformat import LANGUAGE_BACKENDS
 from argosy.planning.adapters import AdapterModel
 from argosy.planning.demand.footprint import footprint_of
-from argosy.planning.demand.members import Members, with_instances
+from argosy.planning.demand.members import Members
 from argosy.planning.demand.surges import LoadedVersions
 from argosy.planning.facts import Device, PoolFacts
 from argosy.planning.plan import Placement, PoolPlan, ServerPlan
@@ -163,7 +163,7 @@ def _raised(placement: Placement, members: Members, versions: int) -> Placement 
     if placement.shares > 1 or not _has_memory(model, members):
         return None
     measured = members.measured.get(model.name)
-    need = footprint_of(with_instances(model, INSTANCES), versions, measured=measured)
+    need = footprint_of(model, versions, measured=measured, instances=INSTANCES)
     surge = placement.surge * INSTANCES
     return replace(placement, instances=INSTANCES, memory=need.memory, compute=need.compute, surge=surge)
 

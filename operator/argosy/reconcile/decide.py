@@ -92,6 +92,8 @@ def _with_overlap(
     """Return the plan with the instances by which steps of ensembles overlap."""
 
     def of_pool(plan: PoolPlan) -> PoolPlan:
+        if not members[plan.pool].ensembles:
+            return plan
         pool = snapshot.pool(plan.pool)
         running = Running(pool.repositories, pool.loaded_versions)
         return with_overlap(plan, facts[plan.pool], members[plan.pool], running)

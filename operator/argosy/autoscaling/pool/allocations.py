@@ -8,7 +8,6 @@ from argosy.api.scalingstatus import ScalingStatus
 from argosy.api.status import InferenceModelStatus
 from argosy.autoscaling.decision import Allocation, Decision
 from argosy.autoscaling.policy import Bounds, Policy
-from argosy.planning.demand.members import with_instances
 
 _US = 1e6
 
@@ -72,7 +71,7 @@ def with_planned_instances(member: Member, status: object) -> Member:
     planned = max((placement.instances for placement in status.placement), default=1)
     if member.spec.instances is not None or member.spec.instance_groups or planned == 1:
         return member
-    return with_instances(member, planned)
+    return member.model_copy(update={"spec": member.spec.model_copy(update={"instances": planned})})
 
 
 def _batching(batching: Batching, allocation: Allocation) -> Batching:

@@ -22,11 +22,12 @@ def footprint_of(
     shape: ModelShape | None = None,
     runtime: RuntimeName = RuntimeName.ARGOSY,
     measured: MeasuredMemory | None = None,
+    instances: int | None = None,
 ) -> Footprint:
     """Return the footprint of one replica with all its instances, with `versions` loaded.
 
     `has_gpus`: whether the pool has GPUs. `shape`: the model's, if it has one. `measured`: what it was measured to use
-    of a GPU, if that is known.
+    of a GPU, if that is known. `instances`: on each device, None for those of its spec.
 
     - Exclusive GPUs: `footprint.gpus`, or else `parallelism.tensor x pipeline` where that is more than one. Each
       has `gpuMemory` for every instance; the share of compute means nothing there.
@@ -45,13 +46,14 @@ def footprint_of(
     if spec.device is api.Device.CPU:
         return Footprint()
     one = declared.gpu_memory if declared.gpu_memory is not None else memory_by_shape(model, shape)
-    memory = one * instances_of(model) * versions
+    count = instances_of(model) if instances is None else instances
+    memory = one * count * versions
     if spec.gpus:
         first = runtime is RuntimeName.TRITON and spec.backend == "vllm" and spec.gpus > 1
         return Footprint(memory=memory, gpus=spec.gpus, first_gpus=first)
-    compute = (declared.compute or 0) * instances_of(model)
+    compute = (declared.compute or 0) * count
     if measured is not None and has_gpus:
-        memory = max(memory if declared.gpu_memory is not None else 0, measured.of(instances_of(model)) * versions)
+        memory = max(memory if declared.gpu_memory is not None else 0, measured.of(count) * versions)
         return Footprint(memory=memory, compute=compute)
     if declared.gpu_memory is None:
         return Footprint(memory=memory, gpus=1, assumed=True) if has_gpus else Footprint()

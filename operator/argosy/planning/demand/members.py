@@ -89,7 +89,8 @@ class Members:
         """Return where a placed model's declared versions come from on the node."""
         engines = self.engines.on(placement.model, node, on_gpu=bool(placement.gpus))
         measured = self.measured.get(placement.model)
-        return declared_sources(_placed(self.models[placement.model], placement), engines, measured, placement.shares)
+        model = self.models[placement.model]
+        return declared_sources(model, engines, measured, placement.shares, _instances(model, placement))
 
     def candidate_sources(self, placement: Placement, node: str) -> dict[int, VersionSource]:
         """Return where the versions that a placed model's rollout keeps come from on the node; empty without one."""
@@ -98,7 +99,10 @@ class Members:
             return {}
         engines = self.engines.on(placement.model, node, on_gpu=bool(placement.gpus))
         specs = [spec for spec in (rollout.candidate, rollout.stable) if isinstance(spec, InferenceModel)]
-        of_specs = [declared_sources(_placed(spec, placement), engines, shares=placement.shares) for spec in specs]
+        of_specs = [
+            declared_sources(spec, engines, shares=placement.shares, instances=_instances(spec, placement))
+            for spec in specs
+        ]
         sources = {version: source for of_spec in of_specs for version, source in of_spec.items()}
         return {version: source for version, source in sources.items() if version in rollout.action.keep}
 
@@ -147,12 +151,7 @@ class Members:
         return member.spec.default_version if member else None
 
 
-def _placed(model: InferenceModel, placement: Placement) -> InferenceModel:
-    """Return a model with the instances that the plan gives it in addition to the one that its spec has."""
+def _instances(model: InferenceModel, placement: Placement) -> int | None:
+    """Return the instances that the plan gives a model whose spec has none."""
     declares = model.spec.instances is not None or model.spec.instance_groups
-    return model if declares or placement.instances == 1 else with_instances(model, placement.instances)
-
-
-def with_instances(model: InferenceModel, count: int) -> InferenceModel:
-    """Return the model with so many instances in its spec."""
-    return model.model_copy(update={"spec": model.spec.model_copy(update={"instances": count})})
+    return None if declares else placement.instances * placement.shares

@@ -67,14 +67,15 @@ def declared_sources(
     engines: Mapping[int, EngineFiles] | None = None,
     measured: MeasuredMemory | None = None,
     shares: int = 1,
+    instances: int | None = None,
 ) -> dict[int, VersionSource]:
     """Return the declared versions' sources, with the name that a lone file gets.
 
     `engines` are what serves in place of them, by version: a version without one has no source. They are read with the
     pool's credentials, as it is the pool that keeps them. `measured`: what the model was measured to use of a GPU.
-    `shares`: the GPUs among which its instances are divided.
+    `shares`: the GPUs among which its `instances` (None: those of its spec) are divided.
     """
-    spec, need = model.spec, footprint_of(model, measured=measured)
+    spec, need = model.spec, footprint_of(model, measured=measured, instances=instances)
     memory = need.memory // shares
     exclusive = need.exclusive and not need.assumed
     if engines is not None:
