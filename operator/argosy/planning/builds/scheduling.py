@@ -132,15 +132,17 @@ class _Scheduler:
 
     def _why(self, build: ScheduledBuild, nodes: Sequence[Node], free: Mapping[str, tuple[int, ...]]) -> str:
         """Return why a build waits: the numbers of GPUs, and the way out."""
-        gpus = [(node, gpu) for node in nodes for gpu in node.gpus if not gpu.is_cpu]
+        every = [(node, gpu) for node in nodes for gpu in node.gpus if not gpu.is_cpu]
+        gpus = [(node, gpu) for node, gpu in every if not is_dra(gpu.index)]
+        claimed = "; no build gets those that Pods have by ResourceClaims" if len(gpus) < len(every) else ""
         others = sum(bool(gpu.withheld_by) for _, gpu in gpus)
         most = max(map(len, free.values()), default=0)
         left = sum(map(len, free.values()))
         return (
             f"it needs {quantity(build.request.gpus, 'GPU')} of compute capability {build.request.architecture} on one "
             f"node, and {most} can be had: of the pool's {len(gpus)} servers hold {len(gpus) - others - left}, others "
-            f"{others}. A build takes nothing from what serves: remove or shrink a model for as long as it runs, or "
-            "add a GPU"
+            f"{others}{claimed}. A build takes nothing from what serves: remove or shrink a model for as long as it "
+            "runs, or add a GPU"
         )
 
 

@@ -25,6 +25,8 @@ from argosy.planning.builds.build import JobState, ObservedBuild
 from argosy.planning.builds.failures import WAYS_OUT, failure_message
 from argosy.planning.builds.images import BuildImages
 from argosy.planning.builds.requests import requests
+from argosy.planning.facts import DraDevice, Gpu
+from argosy.planning.nodes.slices import dra_index
 from argosy.planning.validation.accept import accept, defer
 from argosy.reconcile import reconcile
 from argosy.render.config.configrules import check_together
@@ -140,6 +142,17 @@ def test_a_build_of_several_gpus_goes_to_the_node_that_is_left_with_least() -> N
     assert (build.node, build.gpus) == ("small", (0, 1))
     outcome = Fleet((hopper("a"), hopper("b"))).tick([triton, built("m", parallelism={"tensor": 2}, **llm)])
     assert "needs 2 GPUs of compute capability 9.0 on one node, and 1 can be had" in outcome.builds[POOL][0].waits
+
+
+def test_no_build_gets_gpus_that_pods_have_by_resource_claims() -> None:
+    device = DraDevice("gpu.nvidia.com", "h", "gpu-0", "gpu.nvidia.com", "true")
+    published = replace(hopper(), gpus=(Gpu(dra_index("gpu.nvidia.com", "true", part=False), 80 << 30, device=device),))
+    llm = {"modelFormat": {"name": "huggingface"}, "engine": {"builder": "tensorrt_llm"}, "footprint": {}}
+    outcome = Fleet((published,)).tick([pool(runtime={"name": "triton"}), built("m", **llm)])
+    (build,) = outcome.builds[POOL]
+    assert not build.start
+    assert "of the pool's 0 servers hold 0" in build.waits
+    assert "no build gets those that Pods have by ResourceClaims" in build.waits
 
 
 def test_a_build_whose_node_is_gone_begins_on_others() -> None:
