@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from argosy.api.pool.packing import Preemption
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
 from argosy.planning.requirements import NOTHING, NodeRequirements
@@ -312,7 +313,8 @@ class PoolFacts:
     `current`. `loaded`: the models that each server of `current` has loaded, including those that leave it. `waiting`:
     models that are in no group yet. `runtime`: the server program. `max_disruption`: the most servers, in thousandths,
     that one round may stop because their Nodes are gone. `placed_bytes`: the most bytes of a server's documents when a
-    model is added to it; `staying_bytes`: the most with the models that are there already.
+    model is added to it; `staying_bytes`: the most with the models that are there already. `preemption`: whether what
+    must serve gives way to a higher priority.
     """
 
     pool: PoolKey
@@ -331,6 +333,7 @@ class PoolFacts:
     max_disruption: int = 250
     placed_bytes: int = PLACED_BYTES
     staying_bytes: int = STAYING_BYTES
+    preemption: Preemption = Preemption.NEVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,12 +69,25 @@ class Unplaced:
 
 
 @dataclass(frozen=True, slots=True)
+class LostPlacement:
+    """A replica of a group that has no place any more on a server where the plan's facts had one, because it gave way
+    to a `winner`; with the priorities of both.
+    """
+
+    group: str
+    server: str
+    priority: int
+    winner: str
+    winner_priority: int
+
+
+@dataclass(frozen=True, slots=True)
 class PoolPlan:
     """One pool's plan.
 
     `gpus_total` counts the GPUs of the pool's ready nodes, including `withheld` ones (by holder). `gpus_one_per_model`:
     the GPUs of the same replicas if no two models shared one. `claims`: GPUs that other pools' servers hold without
-    need, and that the unplaced replicas would use.
+    need, and that the unplaced replicas would use. `lost`: places that this plan takes from what runs.
     """
 
     pool: PoolKey
@@ -85,6 +98,7 @@ class PoolPlan:
     gpus_one_per_model: int
     withheld: Mapping[str, int] = field(default_factory=dict)
     claims: frozenset[Device] = frozenset()
+    lost: tuple[LostPlacement, ...] = ()
 
     @property
     def gpus_withheld(self) -> int:

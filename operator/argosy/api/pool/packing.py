@@ -19,6 +19,13 @@ class Consolidate(StrEnum):
     AUTO = "Auto"
 
 
+class Preemption(StrEnum):
+    """Whether a model that must serve gives way to one of a higher priority."""
+
+    NEVER = "Never"
+    LOWER_PRIORITY = "LowerPriority"
+
+
 def _no_boolean(value: Any) -> Any:
     """Return the value. Raises ValueError for a boolean, which YAML makes of Off without quotes, too."""
     if isinstance(value, bool):
@@ -63,4 +70,10 @@ class Packing(ApiModel):
     )
     consolidation_budget: ConsolidationBudget = Field(
         default_factory=ConsolidationBudget, description="The most that is moved within an hour."
+    )
+    preemption: Preemption = Field(
+        default=Preemption.NEVER,
+        description="Whether a replica that fits nowhere takes the place of others that must serve. Replicas beyond "
+        "minReplicas give way in any case. LowerPriority: those of a lower spec.priority give way, too, the fewest and "
+        "the lowest first; they are drained, and placed again once there is room. Default: Never.",
     )

@@ -46,6 +46,7 @@ def pool_facts(nodes: PoolNodes, members: Members, loaded: LoadedVersions | None
         loaded={server: frozenset(models) for server, models in has.items()},
         runtime=spec.runtime.name,
         max_disruption=spec.max_disruption,
+        preemption=spec.packing.preemption,
         waiting=tuple(members.engines.waiting[name] for name in sorted(members.engines.waiting)),
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from argosy.api.pool.packing import Preemption
 from argosy.api.values.identity import PoolKey
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import CurrentServer, Node, PoolFacts
@@ -20,7 +21,8 @@ class PoolState:
     """The plan and the observed state of a pool. `current`: its running servers; `nodes`: ready nodes; both by name.
 
     `machine`: the node of the pool that suits large models best. `targets`: the revisions that each planned server
-    would load next with enough memory, by server and name.
+    would load next with enough memory, by server and name. `priorities`: those of models, by their
+    groups; `preempts`: whether what must serve leaves for a higher one.
     """
 
     plan: PoolPlan
@@ -31,6 +33,8 @@ class PoolState:
     nodes: Mapping[str, Node]
     targets: Mapping[str, Mapping[str, ModelRevision]] = field(default_factory=dict)
     machine: Machine | None = None
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    preempts: bool = False
 
     @classmethod
     def without_plan(cls, pool: PoolKey, members: Members) -> "PoolState":
@@ -63,6 +67,8 @@ class PoolState:
                 server.name: target_revisions(server, members, bindings, observed, keys) for server in plan.servers
             },
             machine=Machine.best_of(facts.nodes, facts.headroom),
+            priorities={demand.model: group.priority for group in facts.groups for demand in group.demands},
+            preempts=facts.preemption is Preemption.LOWER_PRIORITY,
         )
 
     def keeps_its_gpus(self, server: ServerPlan) -> bool:

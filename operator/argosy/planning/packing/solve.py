@@ -1,8 +1,8 @@
 """Packing: facts about one pool become a plan with few GPUs.
 
 Running replicas stay where they are. `search` places the others on few GPUs; where servers do not follow from what
-shares GPUs, each goes to its best candidate (`scoring.Cost`), hardest first. If some do not fit, `preemption` frees
-capacity. The result depends only on the facts, not on their order. `pack` serves the real run and what-if.
+shares GPUs, each goes to its best candidate (`scoring.Cost`), hardest first. If some do not fit, `eviction/settling.py`
+frees capacity. The result depends only on the facts, not on their order. `pack` serves the real run and what-if.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from argosy.planning.facts import Footprint, Group, Node, PoolFacts
 from argosy.planning.packing.bound.replicas import BoundReplica, bind, bound_replicas
 from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
-from argosy.planning.packing.equivalence import Hopeless, Shape, shape
+from argosy.planning.packing.equivalence import Hopeless
+from argosy.planning.packing.eviction.settling import Settled, settle, still_lost
 from argosy.planning.packing.fit.fit_errors import FitErrors
 from argosy.planning.packing.fit.unreserved import unreserved
 from argosy.planning.packing.layout import Layout, PlacedReplica, Replica, Server, Topology
 from argosy.planning.packing.lower_bound import gpus_one_per_model, placed_groups
-from argosy.planning.packing.preemption import PreemptionBudget, preempt
 from argosy.planning.packing.scoring import best
 from argosy.planning.packing.search.solver import solve
 from argosy.planning.packing.servers import settled_names, with_idle_servers
@@ -30,7 +30,8 @@ def pack(facts: PoolFacts) -> PoolPlan:
     total = sum(len(gpus_of(node)) for node in facts.nodes if node.ready)
     if facts.suspended:
         return PoolPlan(facts.pool, (), (), total, 0, 0)
-    layout, unschedulable = _settle(facts)
+    settled = _settle(facts)
+    layout, unschedulable = settled.layout, settled.unschedulable
     servers = with_idle_servers(layout, settled_names(layout, _servers(layout)))
     return PoolPlan(
         pool=facts.pool,
@@ -39,18 +40,23 @@ def pack(facts: PoolFacts) -> PoolPlan:
         gpus_total=total,
         gpus_used=sum(len(server.gpus) for server in servers),
         gpus_one_per_model=gpus_one_per_model(placed_groups(facts.groups, servers)),
+        lost=settled.lost,
     )
 
 
-def _settle(facts: PoolFacts) -> tuple[Layout, tuple[Replica, ...]]:
-    """Return the layout, and the replicas that do not fit into it. Nothing new gets a GPU that is to be left."""
+def _settle(facts: PoolFacts) -> Settled:
+    """Return the layout, the replicas that do not fit into it, and the places that they lost. Nothing new gets a GPU
+    that is to be left.
+    """
     every, nodes = bound_replicas(facts), {node.name: node for node in facts.nodes}
     leaving = {replica.replica.key for replica in every if _leaves(replica, nodes.get(replica.server.node))}
     bound = tuple(replica for replica in every if replica.replica.key not in leaving)
     start = bind(Layout.empty(Topology.of(facts)).without_leaving, bound)
     layout, unschedulable = _searched(start) if _derives_servers(start) else _filled(start)
-    layout, unschedulable = _preempted(layout, unschedulable, bound)
-    return _left_behind(layout, unschedulable, list(_staying(layout, every, leaving)))
+    first = settle(layout, unschedulable, bound)
+    leaving_ones = list(_staying(first.layout, every, leaving))
+    layout, unschedulable = _left_behind(first.layout, first.unschedulable, leaving_ones)
+    return Settled(layout, unschedulable, still_lost(first, layout, unschedulable))
 
 
 def _staying(layout: Layout, every: Sequence[BoundReplica], leaving: Set[tuple[str, int]]) -> Iterator[BoundReplica]:
@@ -159,25 +165,6 @@ def _score(layout: Layout, unschedulable: Sequence[Replica]) -> tuple[int, int, 
     }
     down = {replica.group.name for replica in unschedulable} - served
     return len(down), len(unschedulable), layout.gpus_used
-
-
-def _preempted(
-    layout: Layout, unschedulable: Sequence[Replica], bound: Sequence[BoundReplica]
-) -> tuple[Layout, tuple[Replica, ...]]:
-    """Return the layout with replicas moved for one unschedulable replica after the other, where that helps."""
-    still: list[Replica] = []
-    budget, tried = PreemptionBudget(), set[Shape]()
-    by_key = {replica.replica.key: replica for replica in bound}
-    for replica in unschedulable:
-        alone = shape(replica) not in tried and best(Layout.empty(layout.topology).without_leaving, replica)
-        roomier = preempt(layout, replica, by_key, budget) if alone else None
-        if roomier is None:
-            still.append(replica)
-            tried.add(shape(replica))
-        else:
-            layout = roomier
-            tried.clear()
-    return layout, tuple(still)
 
 
 def _dense_orders(topology: Topology) -> Iterator[_SortKey]:

@@ -62,6 +62,7 @@ Priority = Annotated[
         ge=-1000,
         le=1000,
         description="The priority among the models and ensembles of a pool: the higher one is placed first, and "
-        "preempts replicas that a lower one has beyond its minimum. Default: 0.",
+        "preempts replicas that others have beyond their minimum; where the pool's packing.preemption is "
+        "LowerPriority, those that a lower one must have, too. Default: 0.",
     ),
 ]

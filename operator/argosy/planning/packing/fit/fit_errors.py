@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from argosy.api import Reason
 from argosy.planning.amounts import quantity
 from argosy.planning.packing.equivalence import Shape, shape
+from argosy.planning.packing.eviction.preemptible import Preemptible
 from argosy.planning.packing.fit.documents import config_too_large, no_config_space
 from argosy.planning.packing.fit.fit_limits import Diagnosis
 from argosy.planning.packing.fit.occupied import occupied
@@ -25,12 +26,13 @@ class FitErrors:
 
     view: FitView
     outranked: Outranked
+    preemptible: Preemptible
     cache: dict[Shape, Diagnosis] = field(default_factory=dict)
 
     @classmethod
     def of(cls, layout: Layout) -> "FitErrors":
         """Return the errors of all that does not fit into `layout`."""
-        return cls(FitView.of(layout), Outranked(layout))
+        return cls(FitView.of(layout), Outranked(layout), Preemptible(layout))
 
     def explain(self, replica: Replica) -> Diagnosis:
         """Return why `replica` is unschedulable, and what has its capacity. The first rule that applies answers.
@@ -42,7 +44,8 @@ class FitErrors:
             named = replica.group.replicas > 1 or replica.group.spread_required
             anonymous = replica if named else _renamed(replica, names)
             why = lack(self.view, anonymous)
-            self.cache[key] = replace(why, message=f"{self.outranked.words(anonymous)}{why.message}")
+            message = f"{self.outranked.words(anonymous)}{why.message}{self.preemptible.words(anonymous)}"
+            self.cache[key] = replace(why, message=message)
         message = self.cache[key].message
         for own, stand_in in names.items():
             message = message.replace(stand_in, own[1])

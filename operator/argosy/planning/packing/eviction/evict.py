@@ -1,0 +1,65 @@
+"""Eviction: one replica gets a place by those that come after it giving up theirs, as few as possible."""
+
+from dataclasses import dataclass
+
+from argosy.planning.packing.eviction.choices import choices
+from argosy.planning.packing.eviction.victims import Placed, Victim, Victims
+from argosy.planning.packing.gpu_assignment import Budget
+from argosy.planning.packing.layout import Layout, Replica
+from argosy.planning.packing.scoring import Candidate, best
+
+_TRIALS = 96
+"""Trial placements for one replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A layout in which a replica has a place, without the victims that had it."""
+
+    layout: Layout
+    victims: Victims
+
+
+def evict(placed: Placed, replica: Replica, budget: Budget) -> Eviction | None:
+    """Return the layout with a replica in the place of the cheapest victims; None where none are enough.
+
+    Each choice is tried by placing it. None of the victims could stay.
+    """
+    if budget.left <= 0 or not placed.by_node(placed.rank(replica.group)):
+        return None
+    trials = budget.part(_TRIALS)
+    eviction = _evict(placed, replica, trials)
+    budget.back(trials)
+    return eviction
+
+
+def _evict(placed: Placed, replica: Replica, budget: Budget) -> Eviction | None:
+    for victims, node in choices(placed, replica):
+        if not budget.spend():
+            return None
+        if _trial(placed.layout, victims, replica, node) is not None:
+            fewest = _fewest(placed, victims, replica, node)
+            without = _without(placed.layout, fewest)
+            candidate = best(without, replica, on=node or None)
+            return Eviction(candidate.applied(without, replica), fewest) if candidate is not None else None
+    return None
+
+
+def _fewest(placed: Placed, victims: Victims, replica: Replica, node: str) -> Victims:
+    """Return the victims without those that may stay, the most valuable of them first."""
+    retained = list(victims)
+    for victim in sorted(victims, key=lambda victim: placed.price([victim]), reverse=True) if len(victims) > 1 else ():
+        fewer = [one for one in retained if one is not victim]
+        if fewer and _trial(placed.layout, fewer, replica, node) is not None:
+            retained = fewer
+    return tuple(retained)
+
+
+def _trial(layout: Layout, victims: list[Victim] | Victims, replica: Replica, node: str) -> Candidate | None:
+    return best(_without(layout, victims), replica, on=node or None)
+
+
+def _without(layout: Layout, victims: list[Victim] | Victims) -> Layout:
+    for victim in victims:
+        layout = layout.without(victim.replica, victim.server.name)
+    return layout

@@ -1,0 +1,101 @@
+"""A higher priority takes the place of a lower one, which drains, and comes back once there is room."""
+
+import pytest
+from tests.operator.planning.declared import ensemble, gpu_node, model, pool
+from tests.operator.planning.simulated_cluster import Cluster
+
+from argosy.api import ConditionType, Resource
+from argosy.planning.facts import Node
+
+LOWER = {"preemption": "LowerPriority"}
+
+
+def two() -> tuple[Node, ...]:
+    return gpu_node("a", 1), gpu_node("b", 1)
+
+
+def preempting(**packing: str) -> Resource:
+    return pool(packing={**LOWER, **packing})
+
+
+LOW = [model("low", memory=60), model("other", memory=60, priority=5)]
+URGENT = model("urgent", memory=60, priority=500)
+
+
+def placed(cluster: Cluster, name: str) -> str:
+    return cluster.message(name, ConditionType.PLACED)
+
+
+def test_without_preemption_the_higher_priority_waits_and_its_status_names_the_way_out() -> None:
+    cluster = Cluster(two())
+    cluster.settle([pool(), *LOW])
+    cluster.settle([pool(), *LOW, URGENT])
+    assert set(cluster.serving()) == {"low", "other"}
+    assert "LowerPriority" in placed(cluster, "urgent")
+
+
+def test_the_lowest_priority_leaves_for_the_highest() -> None:
+    cluster = Cluster(two())
+    cluster.settle([preempting(), *LOW])
+    cluster.settle([preempting(), *LOW, URGENT])
+    assert set(cluster.serving()) == {"urgent", "other"}
+    assert "it gives way to " in placed(cluster, "low")
+
+
+def test_what_lost_is_not_routed_while_it_drains_and_the_other_is_never_disturbed() -> None:
+    cluster = Cluster(two())
+    cluster.settle([preempting(), *LOW])
+    after = [preempting(), *LOW, URGENT]
+    for _ in range(60):
+        cluster.tick(after)
+        assert "other" in cluster.routed()
+        assert not cluster.overcommitted({("a", 0): 80 << 30, ("b", 0): 80 << 30})
+    assert set(cluster.routed()) == {"urgent", "other"}
+
+
+def test_a_restarted_operator_goes_on() -> None:
+    cluster = Cluster(two())
+    cluster.settle([preempting(), *LOW])
+    for _ in range(40):
+        cluster.tick([preempting(), *LOW, URGENT])
+        cluster.forget()
+    assert set(cluster.routed()) == {"urgent", "other"}
+
+
+def test_a_drain_that_has_begun_ends_although_the_pool_no_longer_preempts() -> None:
+    cluster = Cluster(two())
+    cluster.settle([preempting(), *LOW])
+    for _ in range(3):
+        cluster.tick([preempting(), *LOW, URGENT])
+    cluster.settle([pool(), *LOW, URGENT])
+    assert set(cluster.serving()) == {"urgent", "other"}
+
+
+def test_it_comes_back_once_the_other_leaves() -> None:
+    cluster = Cluster(two())
+    cluster.settle([preempting(), *LOW])
+    cluster.settle([preempting(), *LOW, URGENT])
+    cluster.settle([preempting(), *LOW])
+    assert set(cluster.serving()) == {"low", "other"}
+
+
+def test_an_ensemble_leaves_with_its_models() -> None:
+    low = [model("m", memory=30), model("n", memory=30), ensemble("e", "m", "n")]
+    cluster = Cluster((gpu_node("a", 1),))
+    cluster.settle([preempting(), *low])
+    cluster.settle([preempting(), *low, URGENT])
+    assert set(cluster.serving()) == {"urgent"}
+    cluster.settle([preempting(), *low])
+    assert set(cluster.serving()) == {"m", "n", "e"}
+
+
+@pytest.mark.parametrize("neighbour", [True, False])
+def test_a_neighbour_on_the_same_gpu_stays(neighbour: bool) -> None:
+    low = [model("low", memory=40), *([model("kept", memory=10, priority=9)] if neighbour else [])]
+    cluster = Cluster((gpu_node("a", 1),))
+    cluster.settle([preempting(), *low])
+    urgent = model("urgent", memory=45, priority=500)
+    for _ in range(60):
+        cluster.tick([preempting(), *low, urgent])
+        assert ("kept" in cluster.routed()) is neighbour
+    assert "urgent" in cluster.routed()
