@@ -21,6 +21,7 @@ from e2e.starting import started
 CRDS = Path(__file__).parents[1] / "crds"
 NODES, GPUS = 4, Gpus(count=2)
 CONVERGES_S = 300.0
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +83,11 @@ def _nodes_of(cluster: Cluster, model: str) -> list[str]:
     return sorted(placement["node"] for placement in status.get("placement", ())) if ready else []
 
 
+def _placed_message(cluster: Cluster, model: str) -> str:
+    conditions = _status(cluster, model).get("conditions", ())
+    return next((str(one.get("message", "")) for one in conditions if one["type"] == "Placed"), "")
+
+
 def _until(operator: OperatorProcess, what: str, holds: Callable[[], bool]) -> None:
     operator.until(what, holds, CONVERGES_S)
 
@@ -131,3 +137,25 @@ def _nodes_with_pods(cluster: Cluster) -> set[str]:
     """Return the nodes that Pods of the namespace are bound to."""
     pods = cluster.read("pods")["items"]
     return {pod["spec"].get("nodeName", "") for pod in pods}
+
+
+def test_a_higher_priority_takes_the_last_gpu_and_gives_it_back(cluster: Cluster, operator: OperatorProcess) -> None:
+    every = ["first", "second", "third", *(f"low-{number}" for number in range(NODES * GPUS.count - 3))]
+    _apply(cluster, _pool(packing={"consolidate": "Off"}), *(_model(name, "60Gi") for name in every))
+    _until(operator, "a model on each GPU", lambda: all(_nodes_of(cluster, name) for name in every))
+
+    _apply(cluster, _model("urgent", "60Gi", priority=500))
+    _until(operator, "the way out", lambda: "LowerPriority" in _placed_message(cluster, "urgent"))
+    assert all(_nodes_of(cluster, name) for name in every)
+
+    _apply(cluster, _pool(packing={"consolidate": "Off", "preemption": "LowerPriority"}))
+    _until(operator, "the urgent model", lambda: len(_nodes_of(cluster, "urgent")) == 1)
+    losers = [name for name in every if (_status(cluster, name).get("preemptedBy") or {}).get("name") == "urgent"]
+    assert len(losers) == 1
+    assert "urgent took its place" in _placed_message(cluster, losers[0])
+    assert [one["name"] for one in _status(cluster, "urgent")["preempted"]] == losers
+    assert all(_nodes_of(cluster, name) for name in every if name not in losers)
+
+    cluster.kubectl("delete", "inferencemodel", "urgent")
+    _until(operator, "the loser's return", lambda: len(_nodes_of(cluster, losers[0])) == 1)
+    assert _status(cluster, losers[0]).get("preemptedBy") is None

@@ -5,6 +5,7 @@ from tests.operator.planning.declared import ensemble, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import Cluster
 
 from argosy.api import ConditionType, Resource
+from argosy.controller.events.preemption import preemption_events
 from argosy.planning.facts import Node
 
 LOWER = {"preemption": "LowerPriority"}
@@ -39,7 +40,32 @@ def test_the_lowest_priority_leaves_for_the_highest() -> None:
     cluster.settle([preempting(), *LOW])
     cluster.settle([preempting(), *LOW, URGENT])
     assert set(cluster.serving()) == {"urgent", "other"}
-    assert "it gives way to " in placed(cluster, "low")
+    assert "urgent took its place at 2" in placed(cluster, "low")
+    assert "by priority 500, its own is 0, and it had 10 s to end its requests" in placed(cluster, "low")
+
+
+def test_both_statuses_and_an_event_name_the_other() -> None:
+    cluster = Cluster(two())
+    before = cluster.settle([preempting(), *LOW])
+    statuses, announced = before.statuses, list[tuple[str, str]]()
+    for _ in range(60):
+        outcome = cluster.tick([preempting(), *LOW, URGENT])
+        for identity, status in outcome.statuses.items():
+            announced += [(identity, one.reason) for one in preemption_events(statuses.get(identity), status)]
+        statuses = outcome.statuses
+    assert sorted(announced) == [
+        ("InferenceModel default/low", "Preempted"),
+        ("InferenceModel default/urgent", "Preempts"),
+    ]
+    loser, winner = (statuses[f"InferenceModel default/{name}"] for name in ("low", "urgent"))
+    assert (loser.preempted_by.name, loser.preempted_by.priority, loser.preempted_by.drain_seconds) == (
+        "urgent",
+        500,
+        10,
+    )
+    assert [(one.name, one.priority, one.drain_seconds) for one in winner.preempted] == [("low", 0, 10)]
+    after = cluster.settle([preempting(), *LOW])
+    assert after.statuses["InferenceModel default/low"].preempted_by is None
 
 
 def test_what_lost_is_not_routed_while_it_drains_and_the_other_is_never_disturbed() -> None:

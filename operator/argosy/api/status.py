@@ -9,7 +9,7 @@ from argosy.api.conditions import Condition, ConditionStatus, ConditionType, cam
 from argosy.api.consolidationstatus import ConsolidationStatus
 from argosy.api.rolloutstatus import RolloutStatus
 from argosy.api.scalingstatus import BottleneckStatus, LanguageStatus, ScalingStatus
-from argosy.api.statusparts import AdapterStatus, EngineStatus, RegimeStatus, StatusPart
+from argosy.api.statusparts import AdapterStatus, EngineStatus, PreemptionStatus, RegimeStatus, StatusPart
 from argosy.api.values.base import Int
 from argosy.api.values.quantity import MeasuredShare, Quantity
 
@@ -184,6 +184,12 @@ class InferenceModelStatus(ResourceStatus):
         default=None, description="The scaling decision: replicas, instances and the reason."
     )
     bottleneck: BottleneckStatus | None = Field(default=None, description="The stage that delays requests the most.")
+    preempted_by: PreemptionStatus | None = Field(
+        default=None, description="What took the place of a replica last, until every replica has one again."
+    )
+    preempted: tuple[PreemptionStatus, ...] = Field(
+        default=(), description="What lost its place to it and has none yet: the last sixteen."
+    )
     language: LanguageStatus | None = Field(
         default=None, description="What its engines do, as measured; absent if it is no language model."
     )
@@ -235,6 +241,12 @@ class EnsembleStatus(ResourceStatus):
         default=None, description="The scaling decision: replicas, instances and the reason."
     )
     bottleneck: BottleneckStatus | None = Field(default=None, description="The step that delays requests the most.")
+    preempted_by: PreemptionStatus | None = Field(
+        default=None, description="What took the place of a replica last, until every replica has one again."
+    )
+    preempted: tuple[PreemptionStatus, ...] = Field(
+        default=(), description="What lost its place to it and has none yet: the last sixteen."
+    )
 
 
 class GpuHolder(StatusPart):

@@ -14,6 +14,17 @@ class StatusPart(FrozenModel):
     model_config = ConfigDict(extra="ignore")
 
 
+class PreemptionStatus(StatusPart):
+    """A place that went from a lower to a higher priority, as one of the two sees it."""
+
+    name: str = Field(description="The other model or ensemble.")
+    priority: Int = Field(description="Its priority.")
+    time: str = Field(description="When, RFC 3339.", json_schema_extra={"format": "date-time"})
+    drain_seconds: Int = Field(
+        default=0, ge=0, description="How long the one that lost the place had to end its requests."
+    )
+
+
 class AccuracyStatus(StatusPart):
     """The result of the accuracy gate for an engine and its baseline."""
 

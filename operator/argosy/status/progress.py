@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from argosy.api import ServingPool
+from argosy.api.statusparts import PreemptionStatus
 from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.demand.members import Members
@@ -24,7 +25,8 @@ class PoolProgress:
 
     `pinned`: the versions of each model that ensembles name. `unplaced`: each model's replicas that fit nowhere.
     `engines`: those of the models that request some, by model; `builds` by name. `notes` say why a model or ensemble
-    waits on a server. `remedies`: the change that gives a replica without a place one, by group.
+    waits on a server. `remedies`: the change that gives a replica without a place one, by group. `lost_to`:
+    what took the places of models and ensembles, by their names.
     """
 
     pool: ServingPool
@@ -36,6 +38,7 @@ class PoolProgress:
     engines: PoolEngines | None = None
     builds: Mapping[str, ScheduledBuild] = field(default_factory=dict)
     remedies: Mapping[str, str] = field(default_factory=dict)
+    lost_to: Mapping[str, PreemptionStatus] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -45,6 +48,7 @@ class PoolProgress:
         engines: PoolEngines | None = None,
         builds: Iterable[ScheduledBuild] = (),
         remedies: Remedies | None = None,
+        lost_to: Mapping[str, PreemptionStatus] | None = None,
     ) -> "PoolProgress":
         """Return the progress of one pool."""
         plan, members = migration.state.plan, migration.state.members
@@ -71,6 +75,7 @@ class PoolProgress:
                 for (pool_key, group), of_group in (remedies or {}).items()
                 if pool_key == plan.pool and of_group
             },
+            lost_to or {},
         )
 
     @property

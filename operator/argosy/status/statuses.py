@@ -23,6 +23,7 @@ from argosy.status.invalid import EMPTY, deleting, invalid_status
 from argosy.status.measured.footprint import last_measured, with_measured
 from argosy.status.model import model_status
 from argosy.status.pool import pool_status
+from argosy.status.preemption.preemptions import Preemptions, preemptions
 from argosy.status.progress import PoolProgress
 from argosy.status.rollout import rollout_status
 from argosy.status.routed import SeparateVariants, routed_status
@@ -57,6 +58,7 @@ class _Writer:
         for variant in decided.accepted.valid:
             if isinstance(variant, VariantModel):
                 self._variants.setdefault(variant.declared_identity, []).append(variant)
+        self._preemptions = {key: preemptions(decided, key) for key in decided.migrations}
         pools = [pool for pool in decided.resources if isinstance(pool, ServingPool)]
         self._pools = {pool.key: self._progress(pool) for pool in pools}
 
@@ -89,7 +91,9 @@ class _Writer:
             out = self._faults.keys() - self._still
             valid = (resource for resource in decided.resources if resource.identity not in out)
             migration = PoolMigration(PoolState.without_plan(key, Members.of(key, valid)))
-        return PoolProgress.of(pool, migration, decided.engines.get(key), decided.builds.get(key, ()), decided.remedies)
+        lost_to = self._preemptions.get(key, Preemptions()).to
+        engines, builds = decided.engines.get(key), decided.builds.get(key, ())
+        return PoolProgress.of(pool, migration, engines, builds, decided.remedies, lost_to)
 
     def _lower_bound(self, pool: ServingPool) -> int:
         """Return the GPUs that no plan of a pool can do without which places what its plan places."""
@@ -127,6 +131,9 @@ class _Writer:
         reported: dict[str, object] = {
             "bottleneck": bottleneck_status(self._snapshot.bottlenecks.get(resource.identity))
         }
+        preempted = self._preemptions.get(resource.pool_key, Preemptions())
+        reported["preempted_by"] = preempted.to.get(resource.name)
+        reported["preempted"] = preempted.of.get(resource.name, ())
         rollout = self._decided.rollouts.members.get(resource.identity)
         if rollout is not None:
             reported["rollout"] = rollout_status(rollout)

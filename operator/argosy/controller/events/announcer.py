@@ -25,6 +25,7 @@ from argosy.controller.events.announcements import (
     scaling_events,
 )
 from argosy.controller.events.consolidation import consolidation_events
+from argosy.controller.events.preemption import preemption_events
 from argosy.controller.events.rollouts import rollout_events
 from argosy_common.wording import shortened
 
@@ -135,6 +136,7 @@ class Announcer:
             footprint_events,
             cordon_events,
             consolidation_events,
+            preemption_events,
             rollout_events,
         )
         for announcement in (event for events in sources for event in events(before, now)):

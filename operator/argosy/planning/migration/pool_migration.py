@@ -34,7 +34,8 @@ class PoolMigration:
     """The next `steps` of a pool's servers, with the `state` that they follow from.
 
     `notes`: the reasons why models or ensembles wait on a server. `wake`: when the next step is due without any event.
-    `disruption`: the servers that were not stopped because the pool does not allow so many.
+    `disruption`: the servers that were not stopped because the pool does not allow so many. `drain_period`: what drains
+    has so long to end its requests.
     """
 
     state: PoolState
@@ -42,6 +43,7 @@ class PoolMigration:
     notes: Mapping[Binding, Note] = field(default_factory=dict)
     wake: datetime | None = None
     disruption: Disruption | None = None
+    drain_period: timedelta = DRAIN_PERIOD
 
     @classmethod
     def of(
@@ -61,7 +63,9 @@ class PoolMigration:
             return cls(state, server_steps(state, Migration(), keys))
         migration = migrate(state, observed.drain_since, now, drain_period)
         disruption = limited(state, migration, facts.max_disruption)
-        return cls(state, server_steps(state, migration, keys), migration.notes, migration.wake, disruption)
+        return cls(
+            state, server_steps(state, migration, keys), migration.notes, migration.wake, disruption, drain_period
+        )
 
 
 def migrate(

@@ -71,6 +71,10 @@ class PoolState:
             preempts=facts.preemption is Preemption.LOWER_PRIORITY,
         )
 
+    def priority(self, models: Iterable[str]) -> int:
+        """Return the priority of what runs these models."""
+        return max((self.priorities.get(model, 0) for model in models), default=0)
+
     def keeps_its_gpus(self, server: ServerPlan) -> bool:
         """Return whether a planned server runs as planned: with other GPUs, or on another node, it restarts."""
         now = self.current.get(server.name)

@@ -10,6 +10,7 @@ from argosy.planning.nodes.slices import device_names
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.status.conditions import Finding
 from argosy.status.findings.loading import Loading
+from argosy.status.preemption.preemptions import loss_clause
 from argosy.status.progress import PoolProgress
 
 _MOST = 100
@@ -65,7 +66,9 @@ def placed_finding(progress: PoolProgress, member: Member, placements: Sequence[
     if unplaced:
         reason = Reason(unplaced[0].reason)
         done, desired = len(placements), len(placements) + len(unplaced)
-        message = f"{done} of {desired} replicas are placed: {progress.reason_of(unplaced[0])}"
+        loss = progress.lost_to.get(name)
+        lost = loss_clause(loss, progress.state.priority(progress.members.models_of(name))) if loss is not None else ""
+        message = f"{done} of {desired} replicas are placed: {lost}{progress.reason_of(unplaced[0])}"
         partly = done and reason is not Reason.PENDING
         return Finding(kind, False, Reason.PARTIALLY_PLACED if partly else reason, message)
     if not placements:

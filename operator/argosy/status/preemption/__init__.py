@@ -1,0 +1,1 @@
+"""What the statuses say of places that went to a higher priority."""
