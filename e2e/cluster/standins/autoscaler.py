@@ -62,5 +62,10 @@ class NodeAutoscaler(Background):
 def _matches(term: dict[str, Any], labels: dict[str, str]) -> bool:
     """Return whether a node with these labels and a new name matches; none does that is to have a certain name."""
     rules = term.get("matchExpressions", [])
-    expressions = ((labels.get(rule["key"]) in rule["values"]) is (rule["operator"] == "In") for rule in rules)
-    return "matchFields" not in term and all(expressions)
+    return "matchFields" not in term and all(_holds(rule, labels) for rule in rules)
+
+
+def _holds(rule: dict[str, Any], labels: dict[str, str]) -> bool:
+    if rule["operator"] == "Exists":
+        return rule["key"] in labels
+    return (labels.get(rule["key"]) in rule["values"]) is (rule["operator"] == "In")

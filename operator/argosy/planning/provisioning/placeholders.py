@@ -6,7 +6,7 @@ server that it would have on a further node there is a placeholder: a Pod with t
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from argosy.api import Reason
@@ -16,6 +16,7 @@ from argosy.planning.nodes.slices import GPU_RESOURCE, resource_of
 from argosy.planning.packing.capacity import gpus_of, is_cpu_only
 from argosy.planning.packing.solve import pack
 from argosy.planning.plan import PoolPlan, ServerPlan
+from argosy.planning.provisioning.domains import Domains, full_domains, in_domains
 from argosy.planning.provisioning.node_types import Labels, further, has_dra_alone, node_types, resource, types_for
 
 CONSIDERED = 128
@@ -37,7 +38,8 @@ _WOULD_FIT = frozenset(
 @dataclass(frozen=True, slots=True)
 class Placeholder:
     """`count` Pods that are alike: each asks for `gpus` GPUs of one of the `products`, the smallest first; any product
-    where none is named. `labels`: what the models require of their nodes in addition to the pool.
+    where none is named. `labels`: what the models require of their nodes in addition to the pool. `domains`: further
+    labels that the nodes must have, each with the values that will not do, because these topology domains are full.
 
     `resource`: what these GPUs are, or slices of them, to a Pod. `groups`: what waits for these nodes. `hosts`: nodes
     that are there, by the label kubernetes.io/hostname. They are planned already, so no placeholder may be bound there.
@@ -50,6 +52,7 @@ class Placeholder:
     groups: tuple[str, ...]
     hosts: tuple[str, ...] = ()
     labels: Labels = ()
+    domains: Domains = ()
     resource: str = GPU_RESOURCE
 
 
@@ -61,7 +64,8 @@ class Provisioning:
     beyond: frozenset[str] = frozenset()
 
 
-_Kind = tuple[int, str, tuple[str, ...], Labels]
+_Where = tuple[Labels, Domains]
+_Kind = tuple[int, str, tuple[str, ...], _Where]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +75,14 @@ class _FurtherServer:
     gpus: int
     resource: str
     products: tuple[str, ...]
-    labels: Labels
+    where: _Where
     groups: tuple[str, ...]
     priority: int
 
     @property
     def kind(self) -> _Kind:
         """What it asks for."""
-        return self.gpus, self.resource, self.products, self.labels
+        return self.gpus, self.resource, self.products, self.where
 
 
 def provision(facts: PoolFacts, plan: PoolPlan, lacking: Iterable[str], most: int) -> Provisioning:
@@ -96,8 +100,10 @@ def provision(facts: PoolFacts, plan: PoolPlan, lacking: Iterable[str], most: in
         facts, current=(), loaded={}, taken=frozenset(), waiting=(), min_servers=0, max_servers=servers_left
     )
     types, desired, unmet = node_types(facts.nodes), list[_FurtherServer](), set[str]()
-    for labels, alike in _by_labels(_after_builds(fresh, groups)).items():
-        servers, too_many = _further_servers(fresh, alike, labels, types_for(alike, labels, types), most)
+    full = full_domains(facts, plan, groups)
+    for (labels, domains), alike in _by_labels(_after_builds(fresh, groups), full).items():
+        of_labels = [in_domains(node_type, alike) for node_type in types_for(alike, labels, types)]
+        servers, too_many = _further_servers(fresh, alike, (labels, domains), of_labels, most)
         desired += servers
         unmet |= too_many
     desired.sort(key=lambda server: (-server.priority, server.groups))
@@ -150,17 +156,17 @@ def _freed_by_builds(node: Node) -> Node:
     return replace(node, gpus=tuple(freed))
 
 
-def _by_labels(groups: Iterable[Group]) -> dict[Labels, list[Group]]:
-    """Return the groups by the labels that they require of a node."""
-    by_labels: dict[Labels, list[Group]] = {}
+def _by_labels(groups: Iterable[Group], full: Mapping[str, Domains]) -> dict[_Where, list[Group]]:
+    """Return the groups by the labels that they require of a node, and the topology domains that are full of them."""
+    by_labels: dict[_Where, list[Group]] = {}
     for group in groups:
         labels = {label for demand in group.demands for label in demand.requires.labels}
-        by_labels.setdefault(tuple(sorted(labels)), []).append(group)
+        by_labels.setdefault((tuple(sorted(labels)), full.get(group.name, ())), []).append(group)
     return by_labels
 
 
 def _further_servers(
-    fresh: PoolFacts, groups: Sequence[Group], labels: Labels, types: Sequence[Node], most: int
+    fresh: PoolFacts, groups: Sequence[Group], where: _Where, types: Sequence[Node], most: int
 ) -> tuple[list[_FurtherServer], set[str]]:
     """Return the servers that further nodes would have, and the groups for which so many nodes are too few.
 
@@ -179,7 +185,7 @@ def _further_servers(
             priority = max(group.priority for group in hosted)
             names = tuple(group.name for group in hosted)
             of = resource(node_type)
-            desired.append(_FurtherServer(len(server.gpus), of, products, labels, names, priority))
+            desired.append(_FurtherServer(len(server.gpus), of, products, where, names, priority))
         too_small = Counter(one.group for one in plan.unplaced if one.reason not in _WOULD_FIT)
         unmet |= {one.group for one in plan.unplaced if one.reason in _WOULD_FIT}
         groups = [replace(by_name[name], replicas=replicas) for name, replicas in sorted(too_small.items())]
@@ -213,10 +219,11 @@ def _joined(facts: PoolFacts, desired: Iterable[_FurtherServer]) -> tuple[Placeh
             groups=tuple(sorted({name for server in servers for name in server.groups})),
             hosts=_hosts(facts.nodes, kind),
             labels=labels,
+            domains=domains,
             resource=of,
         )
         for kind, servers in sorted(alike.items())
-        for gpus, of, products, labels in (kind,)
+        for gpus, of, products, (labels, domains) in (kind,)
     )
 
 

@@ -73,6 +73,9 @@ def _affinity(desired: Placeholder) -> dict[str, Any]:
         required.append({"key": PRODUCT, "operator": "In", "values": list(desired.products)})
     if desired.hosts:
         required.append({"key": HOSTNAME, "operator": "NotIn", "values": list(desired.hosts)})
+    for key, full in desired.domains:
+        required.append({"key": key, "operator": "Exists"})
+        required += [{"key": key, "operator": "NotIn", "values": list(full)}] if full else []
     affinity: dict[str, Any] = {}
     if required:
         terms = {"nodeSelectorTerms": [{"matchExpressions": required}]}

@@ -15,6 +15,7 @@ from argosy.planning.nodes.cordons import with_cordons
 from argosy.planning.packing.priorities import pack_by_priority
 from argosy.planning.provisioning.fleet import provision_fleet, with_waits
 from argosy.planning.provisioning.placeholders import HOSTNAME, Placeholder, Provisioning
+from argosy.planning.spreading import ZONE
 
 SMALL, LARGE = "NVIDIA-A10", "NVIDIA-H100-80GB-HBM3"
 
@@ -223,3 +224,28 @@ def _nodes_of(placeholder: Placeholder) -> list[Node]:
     memory = {SMALL: 24, LARGE: 80}[placeholder.products[0]]
     names = (f"{placeholder.name}-{n}" for n in range(placeholder.count))
     return [node(name, placeholder.gpus, memory, placeholder.products[0]) for name in names]
+
+
+ZONED = {"topologySpread": [{"topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]}
+
+
+def zoned(name: str, zone: str) -> Node:
+    return replace(node(name), labels={HOSTNAME: name, ZONE: zone})
+
+
+def test_a_spread_replica_asks_for_a_node_of_a_zone_that_may_have_it() -> None:
+    """A node of zone x would never do, so an autoscaler would add one after another."""
+    other = model("other", memory=60, nodeSelector={ZONE: "y"}, priority=9)
+    resources = [pool(), other, model("m", memory=60, replicas=2, **ZONED)]
+    (facts,) = facts_of(resources, [zoned("a", "x"), zoned("b", "y")])
+    (placeholder,) = provisioned(facts).placeholders
+    assert (placeholder.count, placeholder.domains) == (1, ((ZONE, ("x",)),))
+    (came,) = facts_of(resources, [zoned("a", "x"), zoned("b", "y"), zoned("c", "y")])
+    assert provisioned(came) == Provisioning()
+
+
+def test_a_spread_replica_without_a_node_that_has_the_label_asks_for_one() -> None:
+    (facts,) = facts_of([pool(), model("m", replicas=2, **ZONED)], [node("a")])
+    (placeholder,) = provisioned(facts).placeholders
+    assert (placeholder.count, placeholder.domains) == (2, ((ZONE, ()),))
+    assert provisioned(facts).beyond == frozenset()

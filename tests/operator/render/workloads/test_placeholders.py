@@ -74,6 +74,17 @@ def test_only_new_nodes_with_a_product_that_would_do_take_it_and_the_smallest_is
     assert expression["values"] == ["NVIDIA-A10"]
 
 
+def test_a_node_of_a_full_zone_or_of_none_does_not_take_it() -> None:
+    zone = "topology.kubernetes.io/zone"
+    desired = Placeholder(NAME, 2, (), 1, ("chat",), domains=((zone, ("x",)), ("rack", ())))
+    (term,) = affinity(desired)["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [
+        {"key": zone, "operator": "Exists"},
+        {"key": zone, "operator": "NotIn", "values": ["x"]},
+        {"key": "rack", "operator": "Exists"},
+    ]
+
+
 def test_without_a_product_or_a_node_there_is_no_such_rule() -> None:
     assert affinity(replace(TWO, products=(), hosts=())) == {}
     one = affinity(replace(TWO, products=("NVIDIA-A10",)))
