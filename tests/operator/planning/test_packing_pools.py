@@ -132,3 +132,26 @@ def declared(
 
 def of_key(plan: FleetPlan, key: str) -> PoolPlan:
     return next(pool for pool in plan.pools if pool.pool == key)
+
+
+def test_a_pool_leaves_shared_gpus_to_another_that_has_no_others() -> None:
+    shared, own = linked_node("a", 1), linked_node("b", 1)
+    plan = pack_fleet([facts("p", lone("x"), nodes=[shared, own]), facts("q", lone("y"), nodes=[shared])])
+    assert [len(of(plan, pool).unplaced) for pool in "pq"] == [0, 0]
+    running = [facts("p", lone("x"), nodes=[shared, own], current=of(plan, "p").current)]
+    running.append(facts("q", lone("y"), nodes=[shared], current=of(plan, "q").current))
+    assert pack_fleet(running) == plan
+
+
+def test_what_runs_on_a_shared_gpu_stays() -> None:
+    shared, own = linked_node("a", 1), linked_node("b", 1)
+    runs = CurrentServer("p-0", "a", (0,), {"x": (0,)})
+    both = [facts("p", lone("x"), nodes=[shared, own], current=(runs,)), facts("q", lone("y"), nodes=[shared])]
+    assert server_gpus(of(pack_fleet(both), "p")) == [("p-0", (0,))]
+
+
+def test_pools_that_are_too_small_for_all_are_planned_as_before() -> None:
+    plan = pack_fleet(
+        [facts("p", lone("x"), nodes=[linked_node("a", 1)]), facts("q", lone("y"), nodes=[linked_node("a", 1)])]
+    )
+    assert [len(of(plan, pool).unplaced) for pool in "pq"] == [0, 1]

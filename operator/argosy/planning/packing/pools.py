@@ -11,22 +11,70 @@ from argosy.planning.nodes.reservations import devices, reclaimable, reserved, r
 from argosy.planning.packing.solve import pack
 from argosy.planning.plan import FleetPlan, PoolPlan, Unplaced
 
+_TRIES = 8
+"""The most times that pools are planned again for one that has replicas without a place."""
+
 
 def pack_fleet(pools: Sequence[PoolFacts], claimed: Iterable[Device] = ()) -> FleetPlan:
     """Return every pool's plan, in the order of their keys, with what running servers keep.
 
-    A pool leaves alone what earlier ones take and what others hold. For what fits nowhere else it claims GPUs that
+    A pool leaves alone what earlier ones take and what others hold. Where it finds no place then, it comes before those
+    that could go elsewhere. For what fits nowhere else it claims GPUs that
     other pools' servers hold without need: these give them up, and a later plan takes them. `claimed` are the claims of
     pools that are not among these.
     """
     ordered = sorted(pools, key=lambda facts: facts.pool)
-    plans: dict[str, PoolPlan] = {}
-    for facts in ordered:
-        plans[facts.pool] = _packed(replace(facts, nodes=_nodes(facts, facts.current, ordered, plans)))
+    plans = _with_others_moved(ordered, _in_turn(ordered, ordered, {}))
     claims = {*claimed, *(device for plan in plans.values() for device in plan.claims)}
     for facts in ordered:
         plans[facts.pool] = _retained(facts, ordered, plans, claims)
     return FleetPlan(tuple(_with_claims(facts, ordered, plans) for facts in ordered))
+
+
+def _in_turn(
+    turn: Iterable[PoolFacts], pools: Sequence[PoolFacts], plans: Mapping[str, PoolPlan]
+) -> dict[str, PoolPlan]:
+    """Return the plans with those of some pools in addition, each of which leaves alone what is planned before it."""
+    after = dict(plans)
+    for facts in turn:
+        after[facts.pool] = _packed(replace(facts, nodes=_nodes(facts, facts.current, pools, after)))
+    return after
+
+
+def _with_others_moved(pools: Sequence[PoolFacts], plans: dict[str, PoolPlan]) -> dict[str, PoolPlan]:
+    """Return the plans in which pools leave GPUs that they do not run on to others that have no place without them, and
+    go elsewhere themselves. Only plans that leave out less are taken.
+    """
+    tries = _TRIES
+    for facts in pools:
+        sharing = [other for other in pools if other.pool != facts.pool and _shares_nodes(facts, other)]
+        for first in (_with_planned(facts, plans[facts.pool]), facts):
+            if not plans[facts.pool].unplaced or not sharing or not tries:
+                break
+            tries -= 1
+            others = {key: plan for key, plan in plans.items() if key not in {other.pool for other in sharing}}
+            others.pop(facts.pool)
+            reserving = _in_turn([first], pools, others)
+            after = _in_turn(sharing, pools, reserving)
+            if _total_lack(after) < _total_lack(plans):
+                plans = after
+    return plans
+
+
+def _shares_nodes(facts: PoolFacts, other: PoolFacts) -> bool:
+    return not {node.name for node in facts.nodes if node.gpus}.isdisjoint(node.name for node in other.nodes)
+
+
+def _with_planned(facts: PoolFacts, plan: PoolPlan) -> PoolFacts:
+    """Return the facts of a pool that keeps what it has planned."""
+    idle = (server for server in facts.current if server.name not in {planned.name for planned in plan.servers})
+    return replace(facts, current=(*plan.current, *idle))
+
+
+def _total_lack(plans: Mapping[str, PoolPlan]) -> tuple[int, int]:
+    """Return how many groups of all pools have no replica placed, and how many replicas are unplaced."""
+    lacks = [_lack(plan) for plan in plans.values()]
+    return sum(groups for groups, _ in lacks), sum(replicas for _, replicas in lacks)
 
 
 def _nodes(
