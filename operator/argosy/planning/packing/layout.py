@@ -70,6 +70,8 @@ class Server:
     cpu_memory: int = 0  # bytes
     cpu_surged: int = 0  # bytes
     ordered: bool = False
+    most_memory: int = 0  # bytes left on the emptiest of its GPUs
+    most_compute: int = 0  # thousandths left on the idlest of its GPUs
 
     def hosts(self, group: str) -> bool:
         """Return whether a replica of the group is already here."""
@@ -209,6 +211,24 @@ class Layout:
                     nodes.setdefault(placed.replica.group.name, set()).add(server.node)
         return {group: frozenset(of_group) for group, of_group in nodes.items()}
 
+    @cached_property
+    def largest_size(self) -> int:
+        """The bytes of the largest server's documents."""
+        return max((server.size for server in self.servers.values()), default=0)
+
+    @cached_property
+    def roomiest(self) -> list[tuple[str, int, FreeCapacity]]:
+        """The GPUs of which none has both more memory and more compute left, with their nodes."""
+        left = [(server.node, gpu, left) for server in self.servers.values() for gpu, left in server.free.items()]
+        free = (
+            (node, gpu, self.topology.empty_gpu(node, gpu)) for node, gpus in self.unallocated.items() for gpu in gpus
+        )
+        result: list[tuple[str, int, FreeCapacity]] = []
+        for entry in sorted([*left, *free], key=lambda entry: (-entry[2].memory, -entry[2].compute, entry[:2])):
+            if not result or entry[2].compute > result[-1][2].compute:
+                result.append(entry)
+        return result
+
     def hosting(self, group: str) -> list[str]:
         """Return the node of each replica of a group."""
         return [server.node for server in self.servers.values() if server.hosts(group)]
@@ -300,6 +320,8 @@ class Layout:
             server.cpu_memory + sum(need.settled for replica in placed for need in _on_cpu(replica)),
             server.cpu_surged + sum(need.surged for replica in placed for need in _on_cpu(replica)),
             server.ordered or any(replica.replica.group.first_gpus for replica in placed),
+            max((capacity.memory for capacity in free.values()), default=0),
+            max((capacity.compute for capacity in free.values()), default=0),
         )
 
     def _with_server(self, before: Server, after: Server) -> "Layout":

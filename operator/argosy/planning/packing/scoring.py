@@ -128,12 +128,15 @@ def _sites(layout: Layout, replica: Replica, on: str | None) -> Iterator[tuple[s
     nodes, several = layout.topology.nodes, replica.group.replicas > 1
     shared = [demand.footprint for demand in replica.group.demands if not demand.footprint.exclusive]
     memory, compute = sum(need.memory for need in shared), sum(need.compute for need in shared)
+    most_memory, most_compute = max((n.settled for n in shared), default=0), max((n.compute for n in shared), default=0)
+    on_cpus = layout.topology.cpu_only or all(demand.footprint.on_cpu for demand in replica.group.demands)
     most = layout.topology.facts.placed_bytes - replica.group.size
     for server in layout.servers.values():
         if (on is not None and server.node != on) or server.size > most:
             continue
-        full = not layout.unallocated[server.node] and (memory > server.memory or compute > server.compute)
-        if full and not layout.topology.cpu_only:
+        full = memory > server.memory or compute > server.compute
+        full = full or most_memory > server.most_memory or most_compute > server.most_compute
+        if full and not on_cpus and not layout.unallocated[server.node]:
             continue
         if nodes[server.node].schedulable and not (several and server.hosts(replica.group.name)):
             yield server.name, server.node, server
@@ -143,7 +146,7 @@ def _sites(layout: Layout, replica: Replica, on: str | None) -> Iterator[tuple[s
     busy = {server.node for server in layout.servers.values()}
     seen: set[int] = set()
     for node in nodes.values() if on is None else (nodes[on],):
-        if not node.schedulable:
+        if not node.schedulable or (not on_cpus and not layout.unallocated[node.name]):
             continue
         kind = layout.topology.kinds[node.name]
         if node.name not in busy and kind in seen:

@@ -30,6 +30,8 @@ def config_too_large(view: FitView, replica: Replica) -> Diagnosis | None:
 def no_config_space(view: FitView, replica: Replica) -> Diagnosis | None:
     """Diagnose a replica that would fit if its server's documents were smaller."""
     layout, facts = view.layout, view.layout.topology.facts
+    if layout.largest_size + replica.group.size <= facts.placed_bytes:
+        return None
     endless = replace(facts, placed_bytes=sys.maxsize, staying_bytes=sys.maxsize)
     if not fits(replace(layout, topology=replace(layout.topology, facts=endless)), replica):
         return None

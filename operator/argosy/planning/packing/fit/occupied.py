@@ -40,11 +40,7 @@ def _no_free_gpus(view: FitView, demand: Demand) -> Diagnosis:
 def _no_free_memory(view: FitView, demand: Demand, together: bool) -> Diagnosis:
     """Diagnose a replica for which no GPU has enough left; the nearest miss is named."""
     layout = view.layout
-    left_over = [(server.node, gpu, left) for server in layout.servers.values() for gpu, left in server.free.items()]
-    free = [
-        (node, gpu, layout.topology.empty_gpu(node, gpu)) for node, gpus in layout.unallocated.items() for gpu in gpus
-    ]
-    node, gpu, left = min([*left_over, *free], key=lambda entry: (max(_shortage(demand, entry[2])), entry[:2]))
+    node, gpu, left = min(layout.roomiest, key=lambda entry: (max(_shortage(demand, entry[2])), entry[:2]))
     reserved = _reserved(demand for server in layout.servers.values() for demand in server.demands_on(node, gpu))
     others = ", together with what shares its server" if together else ""
     return Diagnosis(

@@ -17,11 +17,12 @@ _TRIES = 64
 
 @dataclass(frozen=True, slots=True)
 class Outranked:
-    """The groups of one layout that outrank others, by the outranked group."""
+    """The groups of one layout that outrank others, by the outranked group. `ordered`: all replicas, once sorted."""
 
     layout: Layout
     budget: Budget = field(default_factory=lambda: Budget(_TRIES))
     cache: dict[str, Group | None] = field(default_factory=dict)
+    ordered: list[tuple[Server, PlacedReplica]] = field(default_factory=list)
 
     def words(self, replica: Replica) -> str:
         """Return a clause to begin a message with; empty where nothing of a higher priority is in the
@@ -46,8 +47,15 @@ class Outranked:
             if best(self.layout.without(placed.replica, server.name), replica) is not None:
                 yield placed.replica.group
 
-    def _higher(self, priority: int) -> list[tuple[Server, PlacedReplica]]:
-        """Return replicas of a higher priority, first those of groups with the most replicas beyond their minimum."""
+    def _higher(self, priority: int) -> Iterator[tuple[Server, PlacedReplica]]:
+        """Yield replicas of a higher priority, first those of groups with the most replicas beyond their minimum."""
+        if all(group.priority <= priority for group in self.layout.topology.facts.groups):
+            return
+        if not self.ordered:
+            self.ordered.extend(self._in_order())
+        yield from (item for item in self.ordered if item[1].replica.group.priority > priority)
+
+    def _in_order(self) -> list[tuple[Server, PlacedReplica]]:
         replicas = [(server, placed) for server in self.layout.servers.values() for placed in server.placed]
         counts = Counter(placed.replica.group.name for _, placed in replicas)
 
@@ -55,7 +63,7 @@ class Outranked:
             group = item[1].replica.group
             return group.needed - counts[group.name], weight(group), item[1].replica.index
 
-        return sorted((item for item in replicas if item[1].replica.group.priority > priority), key=order)
+        return sorted(replicas, key=order)
 
     def _frees_enough(self, server: Server, placed: PlacedReplica, need: Footprint) -> bool:
         """Return whether a GPU of the placed replica could hold the other one without it: a quick no for most."""

@@ -1,6 +1,6 @@
 """The search, from a layout with what stays to one with all that has a slot next to it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from argosy.planning.packing.layout import Layout, PlacedReplica, Replica, Server
 from argosy.planning.packing.search.devices import Devices, devices_of
@@ -10,7 +10,7 @@ from argosy.planning.packing.search.neighbourhood import Neighbourhood
 from argosy.planning.packing.search.objective import Bound, rating
 from argosy.planning.packing.search.rules import component
 from argosy.planning.packing.search.slots import Preference, find_slot
-from argosy.planning.packing.search.starts import dense_starts, fair_starts, fill, fill_by_volume, ranked_starts
+from argosy.planning.packing.search.starts import Start, dense_starts, fair_starts, fill, fill_by_volume, ranked_starts
 from argosy.planning.packing.search.state import State
 
 _MANY = 2000
@@ -81,25 +81,32 @@ def _best_start(devices: Devices, items: Sequence[Item], bound: Bound) -> tuple[
 
 
 def _starts(devices: Devices, items: Sequence[Item]) -> Iterator[tuple[State, list[Item]]]:
+    """Yield states that greedy starts fill; of many items a few, by rank only where others leave something out."""
     capacity, lacking = devices.largest, True
     ranked, dense, fair = (tuple(of(capacity)) for of in (ranked_starts, dense_starts, fair_starts))
     few = len(items) > _MANY
-    for start in (*ranked[:1], *dense[:1]) if few else (*ranked, *dense):
+
+    def filled(how: Callable[[State], list[Item]]) -> tuple[State, list[Item]]:
+        nonlocal lacking
         state = State(devices, items)
-        missing = fill(state, items, start)
+        missing = how(state)
         lacking = lacking and bool(missing)
-        yield state, missing
-    for match in (Match.WEIGHED,) if few else Match:
-        state = State(devices, items)
-        missing = DotProduct(state, match).fill(items)
-        lacking = lacking and bool(missing)
-        yield state, missing
-    for start in fair if lacking and not few else ():
-        state = State(devices, items)
-        yield state, fill(state, items, start)
-    for start in dense[: 1 if few else 2] if lacking else ():
-        state = State(devices, items)
-        yield state, fill_by_volume(state, items, start)
+        return state, missing
+
+    def greedy(start: Start) -> tuple[State, list[Item]]:
+        return filled(lambda state: fill(state, items, start))
+
+    def by_dot_product(match: Match) -> tuple[State, list[Item]]:
+        return filled(lambda state: DotProduct(state, match).fill(items))
+
+    def by_volume(start: Start) -> tuple[State, list[Item]]:
+        return filled(lambda state: fill_by_volume(state, items, start))
+
+    yield from map(greedy, dense[:1] if few else (*ranked, *dense))
+    yield from map(by_dot_product, (Match.WEIGHED,) if few else Match)
+    if lacking:
+        yield from map(greedy, ranked[:1] if few else fair)
+        yield from map(by_volume, dense[: 1 if few else 2])
 
 
 def _applied(layout: Layout, state: State) -> Layout:

@@ -12,7 +12,6 @@ from argosy.planning.packing.search.state import State
 _STEPS = 200
 _TRIED = 12
 """Nodes that are searched where they lack equally many GPUs by volume."""
-_NOTHING = (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -51,14 +50,15 @@ def _nodes(state: State, item: Item, may_open: bool, avoided: Collection[int]) -
     able: list[tuple[int, int, int]] = []
     empty_kinds: set[int] = set()
     devices, counts, free, memory = state.devices, state.nodes.counts, state.node_free, item.memory
+    exclusive, restricted, largest, first = item.exclusive, item.restricted, devices.largest_of, devices.first
     for node in range(len(devices.nodes)) if item.nodes is None else sorted(item.nodes):
         lacking, empty = memory - free[node], counts[node]
-        lack = item.exclusive + (-(-lacking // devices.largest_of[node]) if lacking > 0 else 0)
+        lack = exclusive + (-(-lacking // largest[node]) if lacking > 0 else 0)
         if lack > (empty if may_open else 0) or node in avoided:
             continue
-        if item.restricted and not within_limits(state, item, node):
+        if restricted and not within_limits(state, item, node):
             continue
-        if empty == len(devices.of_node(node)):
+        if empty == first[node + 1] - first[node]:
             if devices.kinds[node] in empty_kinds:
                 continue
             empty_kinds.add(devices.kinds[node])
@@ -146,29 +146,38 @@ class _Search:
 
     def _shared(self, need: Need) -> Iterator[tuple[int, ...]]:
         """Yield GPUs in use that can take a model, the tightest first, then the first empty one of each size."""
-        state, taken, opened = self.state, self.taken, self.opened
-        demands = self.item.demands
-        mine = demands[len(self.chosen)]
-        seats = zip(self.item.needs, demands, self.chosen, strict=False)
-        out_of_reach = {gpu for one, demand, gpus in seats if one.gpus or demand == mine for gpu in gpus}
+        taken, opened = self.taken, self.opened
+        needs_memory, needs_spare, needs_compute, _ = need
+        out_of_reach = self._out_of_reach()
         used: list[tuple[int, int, int, int]] = []
         empty: dict[tuple[int, int, int], int] = {}
-        for gpu in self._gpus:
-            settled, surged, compute = taken.get(gpu, _NOTHING)
-            memory, spare, idle = state.free[gpu] - settled, state.spare[gpu] - surged, state.compute[gpu] - compute
-            if memory < need.settled or idle < need.compute or spare < need.surged:
+        for gpu, memory, idle, spare, is_empty in self._left:
+            if gpu in taken:
+                settled, surged, compute = taken[gpu]
+                memory, idle, spare = memory - settled, idle - compute, spare - surged
+            if memory < needs_memory or idle < needs_compute or spare < needs_spare or gpu in out_of_reach:
                 continue
-            if state.sealed[gpu] or gpu in out_of_reach:
-                continue
-            if gpu not in opened and state.is_empty(gpu):
+            if is_empty and gpu not in opened:
                 empty.setdefault((memory, idle, spare), gpu)
             else:
                 used.append((memory, idle, spare, gpu))
-        yield from ((gpu,) for _, _, _, gpu in sorted(used))
+        used.sort()
+        yield from ((gpu,) for _, _, _, gpu in used)
         yield from ((empty[left],) for left in sorted(empty))
 
+    def _out_of_reach(self) -> set[int]:
+        """Return GPUs that the next model may not have: those taken whole, and those of its own other parts."""
+        needs, demands, chosen = self.item.needs, self.item.demands, self.chosen
+        mine = demands[len(chosen)]
+        return {gpu for at, gpus in enumerate(chosen) if needs[at].gpus or demands[at] == mine for gpu in gpus}
+
     @cached_property
-    def _gpus(self) -> list[int]:
-        """The GPUs of the node, in the order in which those that are alike are taken."""
-        busy = self.state.devices.busy
-        return sorted(self.state.devices.of_node(self.node), key=lambda gpu: (busy[gpu], gpu))
+    def _left(self) -> list[tuple[int, int, int, int, bool]]:
+        """The GPUs of the node that may be shared, in the order in which those that are alike are taken: memory,
+        compute and memory with the headroom that they have left, and whether they are empty.
+        """
+        state, busy = self.state, self.state.devices.busy
+        free, idle, spare, sealed = state.free, state.compute, state.spare, state.sealed
+        gpus = [gpu for gpu in state.devices.of_node(self.node) if not sealed[gpu]]
+        gpus.sort(key=busy.__getitem__)
+        return [(gpu, free[gpu], idle[gpu], spare[gpu], state.is_empty(gpu)) for gpu in gpus]
