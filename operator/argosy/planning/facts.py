@@ -19,6 +19,8 @@ from argosy_agent.contract.sizes import PLACED_BYTES, STAYING_BYTES
 _CPU_LABEL = "kubernetes.io/arch"
 Device = tuple[str, int]
 """A node and the index of one of its GPUs."""
+Rank = tuple[bool, int]
+"""Whether a replica is beyond its group's minimum, and its priority with the sign changed: less comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,10 @@ class Group:
     def needed(self) -> int:
         """The required replicas."""
         return self.replicas if self.minimum is None else min(self.minimum, self.replicas)
+
+    def rank(self, others: int) -> Rank:
+        """Return the rank of one of its replicas next to so many others of it."""
+        return others >= self.needed, -self.priority
 
     @property
     def in_rollout(self) -> bool:

@@ -14,7 +14,7 @@ from argosy.api.values.times import parse_time
 from argosy.planning.consolidation.moves import Move, Step, applied
 from argosy.planning.consolidation.pool_round import PoolConsolidation, PoolRound
 from argosy.planning.consolidation.progress import Progress, progress_of, taken_back
-from argosy.planning.consolidation.rest import pinned, unrest
+from argosy.planning.consolidation.rest import fixed_groups, unrest
 from argosy.planning.consolidation.search import StepLimits, find_steps
 from argosy.planning.facts import PoolFacts
 from argosy.planning.migration.observed import Observed
@@ -131,7 +131,7 @@ class _Planner:
 
     def steps(self, key: PoolKey, limits: StepLimits) -> tuple[Step, ...]:
         """Return the steps of a pool that the planner confirms: all of them, or the first alone."""
-        fixed = pinned(self.facts[key], self.migrations[key].state.members)
+        fixed = fixed_groups(self.facts[key], self.migrations[key].state.members)
         steps = find_steps(_reserved(self.facts, key), fixed, limits)
         if not steps or self.simulated(key, steps[0].moves) is None:
             return ()

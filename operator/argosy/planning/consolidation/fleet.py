@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from argosy.planning.consolidation.slots import FreeGpus, locations_of
+from argosy.planning.consolidation.free_gpus import FreeGpus, locations_of
 from argosy.planning.facts import CurrentServer, Device, Group, Node, PoolFacts
 from argosy.planning.packing.bound.replicas import BoundReplica, bound_replicas
 from argosy.planning.packing.layout import Assignment, Layout, Replica, Server, Topology
@@ -42,11 +42,11 @@ class RunningFleet:
 
     @classmethod
     def of(
-        cls, facts: PoolFacts, pinned: Collection[str], settled: Collection[tuple[str, str]]
+        cls, facts: PoolFacts, fixed_groups: Collection[str], recent: Collection[tuple[str, str]]
     ) -> "RunningFleet | None":
         """Return the fleet of a pool; None where a server or a replica is not as it can be planned with.
 
-        `pinned`: the groups that must not move. `settled`: the replicas that must not, by group and server.
+        `fixed_groups` must not move. `recent`: replicas that must not, by group and server: they came a short time ago.
         """
         topology = Topology.of(facts)
         bound = bound_replicas(facts)
@@ -69,12 +69,12 @@ class RunningFleet:
             group, server = one.replica.group, one.server.name
             if is_on_cpu(group):
                 on_cpu[server].append(one.replica)
-                if _is_restricted(group) or group.name in pinned or (group.name, server) in settled:
+                if _is_restricted(group) or group.name in fixed_groups or (group.name, server) in recent:
                     held.add(server)
         owners = {gpu: name for name, of_server in gpus.items() for gpu in of_server}
-        fixed = {one.number for one in state.items if one.group in pinned or one.replica.group.in_rollout}
+        fixed = {one.number for one in state.items if one.group in fixed_groups or one.replica.group.in_rollout}
         for name, there in items.items():
-            fixed |= {number for number in there if (state.items[number].group, name) in settled}
+            fixed |= {number for number in there if (state.items[number].group, name) in recent}
         free = {gpu for gpu in range(len(devices.node)) if gpu not in owners}
         locations, every = dict[int, list[int]](), locations_of(devices)
         for number, location in enumerate(every):

@@ -84,7 +84,7 @@ class PoolRound:
 
     def _searched(self, status: ConsolidationStatus, find: Find) -> PoolConsolidation:
         budget = self.packing.consolidation_budget
-        steps = find(StepLimits(budget.bytes_per_hour, budget.moves_per_hour, _settled(status)))
+        steps = find(StepLimits(budget.bytes_per_hour, budget.moves_per_hour, _recent(status)))
         again = self.now + SEARCH_AGAIN
         if not steps:
             return _until(status.model_copy(update={**NOTHING, "next_search": timestamp(again)}), again)
@@ -95,7 +95,7 @@ class PoolRound:
         paused, affordable = parse_time(status.paused_until), self._affordable(status, steps[0])
         if paused is not None or affordable > self.now:
             at = max(paused or affordable, affordable)
-            why = f"paused until {timestamp(at)} after {status.failure}" if paused else _spent(budget, at)
+            why = f"paused until {timestamp(at)} after {status.failure}" if paused else _spent(at)
             changes = {"message": recommendation(steps, why), "next_search": timestamp(at)}
             return _until(status.model_copy(update=changes), at)
         return self._begun(status, steps)
@@ -131,7 +131,7 @@ def _listing_replicas(records: Sequence[ConsolidationRecord]) -> tuple[Consolida
     return tuple(reversed(result))
 
 
-def _settled(status: ConsolidationStatus) -> frozenset[tuple[str, str]]:
+def _recent(status: ConsolidationStatus) -> frozenset[tuple[str, str]]:
     """Return the replicas that were moved within the last hour, by group and server: none moves there and back."""
     return frozenset((move.name, move.to_server) for record in status.last_hour for move in record.replicas)
 
@@ -141,7 +141,7 @@ def _fits(budget: ConsolidationBudget, spent: list[ConsolidationRecord], step: S
     return moves <= budget.moves_per_hour and sum(one.bytes for one in spent) + step.bytes <= budget.bytes_per_hour
 
 
-def _spent(budget: ConsolidationBudget, at: datetime) -> str:
+def _spent(at: datetime) -> str:
     return f"spec.packing.consolidationBudget is spent until {timestamp(at)}"
 
 

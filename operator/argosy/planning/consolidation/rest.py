@@ -20,7 +20,7 @@ def unrest(facts: PoolFacts, migration: PoolMigration, short: Collection[str]) -
     return next(_reasons(facts, migration, short), "")
 
 
-def pinned(facts: PoolFacts, members: Members) -> frozenset[str]:
+def fixed_groups(facts: PoolFacts, members: Members) -> frozenset[str]:
     """Return the groups of which a rollout is under way: none of their replicas moves."""
     busy = {name for name, rollout in members.rollouts.items() if rollout.state.phase is not Phase.STABLE}
     models = {model for name in busy for model in members.models_of(name)}

@@ -24,13 +24,13 @@ _PLACINGS = 600
 
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """The most bytes and moves of one step. `settled`: replicas that stay, by group and server, because they were moved
+    """The most bytes and moves of one step. `recent`: replicas that stay, by group and server, because they were moved
     a short time ago.
     """
 
     bytes: int
     moves: int
-    settled: frozenset[tuple[str, str]] = frozenset()
+    recent: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +41,18 @@ class _Result:
     after: Slots
 
 
-def find_steps(facts: PoolFacts, pinned: Collection[str], limits: StepLimits) -> tuple[Step, ...]:
+def find_steps(facts: PoolFacts, fixed_groups: Collection[str], limits: StepLimits) -> tuple[Step, ...]:
     """Return steps one after another, each the cheapest per GPU once those before it are done.
 
-    Groups that are `pinned` stay, and no replica is moved twice. Empty where nothing can come free. The result depends
+    `fixed_groups` stay, and no replica is moved twice. Empty where nothing can come free. The result depends
     on the facts alone.
     """
-    return tuple(islice(_steps(facts, pinned, limits), _STEPS))
+    return tuple(islice(_steps(facts, fixed_groups, limits), _STEPS))
 
 
-def _steps(facts: PoolFacts, pinned: Collection[str], limits: StepLimits) -> Iterator[Step]:
-    settled = limits.settled
-    while (fleet := RunningFleet.of(facts, pinned, settled)) is not None:
+def _steps(facts: PoolFacts, fixed_groups: Collection[str], limits: StepLimits) -> Iterator[Step]:
+    recent = limits.recent
+    while (fleet := RunningFleet.of(facts, fixed_groups, recent)) is not None:
         done = list[Step]()
         while step := _cheapest(fleet, limits, may_open=False):
             done.append(step)
@@ -65,7 +65,7 @@ def _steps(facts: PoolFacts, pinned: Collection[str], limits: StepLimits) -> Ite
             yield opening
         for step in done:
             facts = carried_out(facts, step)
-            settled |= {(move.group, move.target) for move in step.moves}
+            recent |= {(move.group, move.target) for move in step.moves}
 
 
 def _cheapest(fleet: RunningFleet, limits: StepLimits, *, may_open: bool) -> Step | None:

@@ -26,7 +26,7 @@ class Rule(StrEnum):
     PINNED = "Pinned"
     STAYS = "Stays"
     ONLY_NODES = "OnlyNodes"
-    ENSEMBLE = "SharesServer"
+    SHARES_SERVER = "SharesServer"
     FULL_GPUS = "FullGpus"
     SPREAD = "Spread"
     FEWEST_GPUS = "FewestGpus"
@@ -100,7 +100,7 @@ class _PoolReplicas:
         yield from self._of_requirements(group, Rule.ONLY_NODES)
         if len(group.demands) > 1:
             models = listed((demand.model for demand in group.demands), _NAMED, ", ")
-            yield Rule.ENSEMBLE, f"one server has all of {models}, by an ensemble or an affinity"
+            yield Rule.SHARES_SERVER, f"one server has all of {models}, by an ensemble or an affinity"
         yield from _of_full_gpus(group, gpus)
         yield from self._of_spread(group, server)
         yield Rule.FEWEST_GPUS, self._of_gpus(group, server, gpus)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from argosy.planning.facts import Demand, Footprint, Group, Node, PoolFacts, without_candidate, without_surge
+from argosy.planning.facts import Demand, Footprint, Group, Node, PoolFacts, Rank, without_candidate, without_surge
 from argosy.planning.nodes.slices import is_dra, is_slice
 from argosy.planning.packing.capacity import (
     FreeCapacity,
@@ -32,6 +32,11 @@ class Replica:
     def key(self) -> tuple[str, int]:
         """What tells it from every other replica."""
         return self.group.name, self.index
+
+    @property
+    def rank(self) -> Rank:
+        """Its rank: those below the minimum first, and of both the higher priority first."""
+        return self.group.rank(self.index)
 
     @property
     def without_candidate(self) -> "Replica":

@@ -1,4 +1,7 @@
-"""Scoring: the candidates for a replica, best first. The packing's order of preference is written here alone."""
+"""Scoring: the candidates for a replica, best first, where each gets its place one by one.
+
+The search compares full placements instead, by `search/objective.py`, in which GPUs count more than nodes apart.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

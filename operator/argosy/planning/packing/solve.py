@@ -172,7 +172,7 @@ def _dense_orders(topology: Topology) -> Iterator[_SortKey]:
     capacity = _capacity(topology)
 
     def by(size: _Size) -> _SortKey:
-        return lambda r: (*_rank(r), -_exclusive_gpus(r.group), -_size(r.group, size, capacity), r.group.name, r.index)
+        return lambda r: (*r.rank, -_exclusive_gpus(r.group), -_size(r.group, size, capacity), r.group.name, r.index)
 
     yield by(_dominant)
     yield by(_total)
@@ -183,18 +183,13 @@ def _fair_orders(topology: Topology) -> Iterator[_SortKey]:
     capacity = _capacity(topology)
 
     def hardest(r: Replica) -> tuple[object, ...]:
-        return (*_rank(r), r.index, -_exclusive_gpus(r.group), -_size(r.group, _dominant, capacity), r.group.name)
+        return (*r.rank, r.index, -_exclusive_gpus(r.group), -_size(r.group, _dominant, capacity), r.group.name)
 
     def easiest(r: Replica) -> tuple[object, ...]:
-        return (*_rank(r), r.index, _exclusive_gpus(r.group), _size(r.group, _dominant, capacity), r.group.name)
+        return (*r.rank, r.index, _exclusive_gpus(r.group), _size(r.group, _dominant, capacity), r.group.name)
 
     yield hardest
     yield easiest
-
-
-def _rank(replica: Replica) -> tuple[bool, int]:
-    """Return the rank of a replica: those below the minimum first, and of both the higher priority first."""
-    return replica.index >= replica.group.needed, -replica.group.priority
 
 
 def _dominant(need: Footprint, capacity: int) -> int:

@@ -18,10 +18,10 @@ from argosy.planning.packing.solve import pack
 from argosy.planning.plan import PoolPlan, ServerPlan
 from argosy.planning.provisioning.domains import Domains, full_domains, in_domains
 from argosy.planning.provisioning.node_types import Labels, further, has_dra_alone, node_types, resource, types_for
+from argosy.planning.spreading import HOSTNAME
 
 CONSIDERED = 128
 """The most replicas that placeholders are worked out for in a round, those of the highest priority first."""
-HOSTNAME = "kubernetes.io/hostname"
 _LONGEST_POOL, _DIGITS = 40, 8
 _WOULD_FIT = frozenset(
     (

@@ -9,7 +9,8 @@ from typing import Any
 
 from argosy.api.pool.podtemplate import SERVER
 from argosy.api.servingpool import ServingPool
-from argosy.planning.provisioning.placeholders import HOSTNAME, Placeholder
+from argosy.planning.provisioning.placeholders import Placeholder
+from argosy.planning.spreading import HOSTNAME
 from argosy.render.workloads.metadata import owned, placeholder_labels, placeholder_pod_labels, pods_of_placeholder
 from argosy.render.workloads.pods.containers import container_security
 from argosy.render.workloads.pods.deployment import pod_security

@@ -109,10 +109,10 @@ def test_what_was_moved_within_the_hour_is_not_searched_for() -> None:
     )
     searches: list[StepLimits] = []
     begun = decided(before={"last_hour": records}, searches=searches)
-    assert searches[0].settled == {("m", "p-0")}
+    assert searches[0].recent == {("m", "p-0")}
     assert begun.status.last_hour[-1].replicas == (MOVING,)
     decided(before={"last_hour": records[:1]}, searches=searches)
-    assert searches[1].settled == frozenset()
+    assert searches[1].recent == frozenset()
 
 
 def test_a_status_lists_a_limited_number_of_replicas() -> None:

@@ -58,7 +58,7 @@ def test_a_smaller_replica_gives_way_where_that_frees_a_gpu() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "pinned"),
+    ("facts", "fixed_groups"),
     [
         (running(HALF_EMPTY, (shared("big", 50), shared("mid", 50), shared("small", 40)), NODES), ()),
         (running(HALF_EMPTY, THREE, NODES), ("small", "mid", "big")),
@@ -66,10 +66,10 @@ def test_a_smaller_replica_gives_way_where_that_frees_a_gpu() -> None:
         (running(HALF_EMPTY, THREE, tuple(gpu_node(name, 1, schedulable=False) for name in "abc")), ()),
         (running(HALF_EMPTY, (THREE[0], shared("mid", 30, 950), shared("small", 20, 950)), NODES), ()),
     ],
-    ids=["memory", "pinned", "minServers", "cordoned", "compute"],
+    ids=["memory", "fixed group", "minServers", "cordoned", "compute"],
 )
-def test_nothing_moves_where_no_gpu_comes_free(facts: PoolFacts, pinned: tuple[str, ...]) -> None:
-    assert find_steps(facts, pinned, NO_LIMIT) == ()
+def test_nothing_moves_where_no_gpu_comes_free(facts: PoolFacts, fixed_groups: tuple[str, ...]) -> None:
+    assert find_steps(facts, fixed_groups, NO_LIMIT) == ()
 
 
 def test_replicas_of_one_model_stay_on_different_servers() -> None:
@@ -197,7 +197,7 @@ def steps_one_by_one(facts: PoolFacts) -> list[Step]:
 
 def within_the_hour(done: Iterable[Step]) -> StepLimits:
     """Return the limits of a step after those that were done within the last hour."""
-    return replace(NO_LIMIT, settled=frozenset((move.group, move.target) for step in done for move in step.moves))
+    return replace(NO_LIMIT, recent=frozenset((move.group, move.target) for step in done for move in step.moves))
 
 
 @examples(6)
@@ -241,8 +241,8 @@ def changed(facts: PoolFacts, number: int, random: Random) -> PoolFacts:
 def test_a_replica_that_was_moved_stays_for_now() -> None:
     facts = running(HALF_EMPTY, THREE, NODES)
     every = frozenset({("small", "p-2"), ("mid", "p-1"), ("big", "p-0")})
-    assert find_steps(facts, (), replace(NO_LIMIT, settled=every)) == ()
-    assert find_steps(facts, (), replace(NO_LIMIT, settled=frozenset({("small", "p-9")}))) != ()
+    assert find_steps(facts, (), replace(NO_LIMIT, recent=every)) == ()
+    assert find_steps(facts, (), replace(NO_LIMIT, recent=frozenset({("small", "p-9")}))) != ()
 
 
 def test_a_model_on_the_cpu_stays_as_others_do() -> None:
@@ -250,8 +250,8 @@ def test_a_model_on_the_cpu_stays_as_others_do() -> None:
     facts = running({"p-0": ("a", (0,), {"big": (0,)}), "p-1": ("b", (0,), {"small": (0,), "u": ()})}, groups, NODES)
     assert [step.server for step in find_steps(facts, (), NO_LIMIT)] == ["p-1"]
     assert [step.server for step in find_steps(facts, ("u",), NO_LIMIT)] == ["p-0"]
-    settled = replace(NO_LIMIT, settled=frozenset({("u", "p-1")}))
-    assert [step.server for step in find_steps(facts, (), settled)] == ["p-0"]
+    recent = replace(NO_LIMIT, recent=frozenset({("u", "p-1")}))
+    assert [step.server for step in find_steps(facts, (), recent)] == ["p-0"]
 
 
 @examples(12)

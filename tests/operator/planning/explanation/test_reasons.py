@@ -67,7 +67,7 @@ def test_a_pin_comes_before_where_it_ran() -> None:
 def test_what_shares_a_server_and_takes_full_gpus_says_so() -> None:
     both = Group("e", (Demand("big", 1, Footprint(60 * GIB, 0, 2)), Demand("small", 1, Footprint(GIB, 100))))
     (replica,) = explained([linked_node("a", 4)], both)["e"]
-    assert rules(replica) == [Rule.ENSEMBLE, Rule.FULL_GPUS, Rule.FEWEST_GPUS]
+    assert rules(replica) == [Rule.SHARES_SERVER, Rule.FULL_GPUS, Rule.FEWEST_GPUS]
     assert replica.reasons[1][1] == "big takes 2 GPUs that NVLink joins for itself"
 
 

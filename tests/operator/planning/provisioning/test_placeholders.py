@@ -14,8 +14,8 @@ from argosy.planning.facts import Footprint, Gpu, Group, Node, PoolFacts
 from argosy.planning.nodes.cordons import with_cordons
 from argosy.planning.packing.priorities import pack_by_priority
 from argosy.planning.provisioning.fleet import provision_fleet, with_waits
-from argosy.planning.provisioning.placeholders import HOSTNAME, Placeholder, Provisioning
-from argosy.planning.spreading import ZONE
+from argosy.planning.provisioning.placeholders import Placeholder, Provisioning
+from argosy.planning.spreading import HOSTNAME, ZONE
 
 SMALL, LARGE = "NVIDIA-A10", "NVIDIA-H100-80GB-HBM3"
 

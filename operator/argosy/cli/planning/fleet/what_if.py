@@ -10,10 +10,10 @@ from argosy.cli.planning.fleet.files import FleetError
 from argosy.local.manifests.checks import checked, local_shapes
 from argosy.local.manifests.reading import Manifests
 from argosy.planning.facts import Gpu, Node
+from argosy.planning.spreading import HOSTNAME
 from argosy.snapshot import FleetSnapshot
 
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-_HOSTNAME = "kubernetes.io/hostname"
 _OWN_STATE = "node.kubernetes.io/"
 """The prefix of taints that Kubernetes sets by a node's own state, such as `unreachable`."""
 _CHANGED = "with these changes"
@@ -150,7 +150,7 @@ def copied(node: Node, name: str) -> Node:
     """Return another node of the same type, which is ready and has all of its GPUs free."""
     gpus = tuple(Gpu(gpu.index, gpu.memory, is_cpu=gpu.is_cpu) for gpu in node.gpus)
     taints = tuple(taint for taint in node.taints if not str(taint.get("key", "")).startswith(_OWN_STATE))
-    labels = {**node.labels, **({_HOSTNAME: name} if _HOSTNAME in node.labels else {})}
+    labels = {**node.labels, **({HOSTNAME: name} if HOSTNAME in node.labels else {})}
     return Node(name, gpus, node.product, node.compute_capability, node.nvlink, labels, taints)
 
 

@@ -25,12 +25,11 @@ Seats = Mapping[Item, Mapping[str, tuple[str, tuple[int, ...]]]]
 @dataclass(frozen=True, slots=True)
 class Solution:
     """What was found. `seats`: where everything is, None if nothing better was found; `bound`: GPUs that no plan does
-    without; `optimal`: whether nothing better exists.
+    without.
     """
 
     seats: Seats | None
     bound: int
-    optimal: bool
 
 
 class Program:
@@ -93,11 +92,11 @@ class Program:
         solver.parameters.interleave_search = True
         status = solver.solve(self._model)
         if status == self._cp.INFEASIBLE:
-            return Solution(None, none, optimal=True)
+            return Solution(None, none)
         bound = round(solver.best_objective_bound) if status != self._cp.UNKNOWN else unknown
         if status not in (self._cp.OPTIMAL, self._cp.FEASIBLE):
-            return Solution(None, bound, optimal=False)
-        return Solution(self._seats(solver), bound, optimal=status == self._cp.OPTIMAL)
+            return Solution(None, bound)
+        return Solution(self._seats(solver), bound)
 
     def _seats(self, solver: Any) -> Seats:
         seats: dict[Item, dict[str, tuple[str, tuple[int, ...]]]] = {}

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from argosy.api.pool.packing import Preemption
+from argosy.planning.facts import Rank
 from argosy.planning.packing.bound.replicas import BoundReplica
 from argosy.planning.packing.equivalence import Shape, shape
 from argosy.planning.packing.eviction.evict import evict
-from argosy.planning.packing.eviction.victims import Placed, Rank, Victims, rank
+from argosy.planning.packing.eviction.victims import Placed, Victims
 from argosy.planning.packing.gpu_assignment import Budget
 from argosy.planning.packing.layout import Layout, Replica
-from argosy.planning.packing.preemption import PreemptionBudget, preempt
+from argosy.planning.packing.rearrangement import RearrangementBudget, rearrange
 from argosy.planning.packing.scoring import best
 from argosy.planning.plan import LostPlacement
 
@@ -35,7 +36,7 @@ def settle(layout: Layout, unschedulable: Sequence[Replica], bound: Sequence[Bou
     """
     if not unschedulable:
         return Settled(layout, ())
-    ordered = [((rank(one.group, one.index), at), one) for at, one in enumerate(unschedulable)]
+    ordered = [((one.rank, at), one) for at, one in enumerate(unschedulable)]
     search = _Search(layout, {one.replica.key: one for one in bound}, sorted(ordered, key=_last_first))
     search.run()
     return Settled(search.layout, search.unschedulable, tuple(search.lost.values()))
@@ -56,7 +57,7 @@ class _Search:
         self.layout, self.lost, self._evictions = layout, dict[tuple[str, int], LostPlacement](), 0
         self._still = list[_Entry]()
         self._bound, self._todo, self._count = bound, todo, len(todo)
-        self._moves, self._trials = PreemptionBudget(), Budget(_TRIALS)
+        self._moves, self._trials = RearrangementBudget(), Budget(_TRIALS)
         self._tried, self._evicted = set[Shape](), set[tuple[str, int]]()
         self._placed = self._view()
 
@@ -94,7 +95,7 @@ class _Search:
             return True
         if best(Layout.empty(self.layout.topology).without_leaving, replica) is None:
             return False
-        roomier = preempt(self.layout, replica, self._bound, self._moves)
+        roomier = rearrange(self.layout, replica, self._bound, self._moves)
         if roomier is not None:
             self._change(roomier)
             return True
@@ -122,7 +123,7 @@ class _Search:
         ranks = []
         for victim in victims:
             left[victim.group.name] -= 1
-            ranks.append(rank(victim.group, left[victim.group.name]))
+            ranks.append(victim.group.rank(left[victim.group.name]))
         return ranks
 
     def _change(self, layout: Layout) -> None:

@@ -9,16 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from argosy.planning.facts import Group
+from argosy.planning.facts import Group, Rank
 from argosy.planning.packing.layout import Layout, PlacedReplica, Replica, Server
-
-Rank = tuple[bool, int]
-"""Whether a replica is beyond its group's minimum, and its priority with the sign changed: less comes first."""
-
-
-def rank(group: Group, others: int) -> Rank:
-    """Return the rank of a group's replica next to so many others of it."""
-    return others >= group.needed, -group.priority
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +74,7 @@ class Placed:
 
     def rank(self, group: Group) -> Rank:
         """Return the rank of a group's next replica."""
-        return rank(group, self.counts[group.name])
+        return group.rank(self.counts[group.name])
 
     def by_node(self, winner: Rank) -> dict[str, Victims]:
         """Return what may give way to a replica of this rank, by node, in the order of names."""
@@ -98,7 +90,7 @@ class Placed:
 
     def _gives_way(self, group: Group, winner: Rank) -> bool:
         """Return whether one replica of a group, the last one that counts, gives way."""
-        last = rank(group, self.counts[group.name] - 1)
+        last = group.rank(self.counts[group.name] - 1)
         return winner < last and (last[0] or (self.lower_too and winner[1] < last[1]))
 
     def may_go(self, victims: Sequence[Victim], winner: Rank) -> bool:

@@ -53,7 +53,7 @@ class FitErrors:
 
 
 def _names(replica: Replica) -> dict[tuple[str, str], str]:
-    """Return placeholders for the names of a group and of its models, in the order of these."""
+    """Return stand-ins for the names of a group and of its models, in the order of these."""
     models = sorted(demand.model for demand in replica.group.demands)
     return {("group", replica.group.name): "\0group\0"} | {
         ("model", name): f"\0{at:04}\0" for at, name in enumerate(models)

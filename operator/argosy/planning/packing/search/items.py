@@ -4,14 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from argosy.planning.facts import Demand
+from argosy.planning.facts import Demand, Rank
 from argosy.planning.packing.gpu_assignment import hardness
 from argosy.planning.packing.layout import Assignment, Replica, Topology
 from argosy.planning.packing.spreading import Limits, preferred_keys
 from argosy.planning.spreading import Spread
-
-Level = tuple[bool, int]
-"""The rank of a replica: those below the minimum first, and of both the higher priority first."""
 
 
 class Need(NamedTuple):
@@ -38,7 +35,7 @@ class Item:
     nodes: frozenset[int] | None
     group: str
     apart: bool
-    level: Level
+    rank: Rank
     size: int
     memory: int
     compute: int
@@ -72,11 +69,6 @@ class Item:
         for at, gpus in zip(self.demands, slots, strict=True):
             result[at] = tuple(sorted((*result.get(at, ()), *gpus)))
         return tuple(result.get(at, ()) for at in range(len(self.replica.group.demands)))
-
-
-def level(replica: Replica) -> Level:
-    """Return the rank of a replica."""
-    return replica.index >= replica.group.needed, -replica.group.priority
 
 
 def items_of(topology: Topology, replicas: Sequence[Replica]) -> list[Item]:
@@ -124,7 +116,7 @@ def _item(number: int, replica: Replica, nodes: frozenset[int] | None) -> Item:
         nodes=nodes,
         group=group.name,
         apart=group.replicas > 1,
-        level=level(replica),
+        rank=replica.rank,
         size=group.size,
         memory=sum(need.settled for need in shared),
         compute=sum(need.compute for need in shared),

@@ -28,7 +28,7 @@ def lack(state: State, missing: Iterable[Item]) -> Lack:
     replicas, down = Counter[tuple[bool, int]](), Counter[tuple[bool, int]]()
     seen = set[str]()
     for item in missing:
-        beyond, opposite = item.level
+        beyond, opposite = item.rank
         rank = (not beyond, -opposite)
         replicas[rank] += 1
         if item.group not in seen and not state.hosts.get(item.group):

@@ -59,10 +59,10 @@ def fair_starts(capacity: int) -> Iterator[Start]:
     """Yield starts for a pool that is too small: one replica of everything before a second of anything."""
 
     def hardest(item: Item) -> tuple[object, ...]:
-        return (item.level, item.replica.index, -item.exclusive, -dominant(item, capacity), item.group)
+        return (item.rank, item.replica.index, -item.exclusive, -dominant(item, capacity), item.group)
 
     def easiest(item: Item) -> tuple[object, ...]:
-        return (item.level, item.replica.index, item.exclusive, dominant(item, capacity), item.group)
+        return (item.rank, item.replica.index, item.exclusive, dominant(item, capacity), item.group)
 
     for order in (hardest, easiest):
         yield Start(order, Preference(different_nodes=True))
@@ -85,7 +85,7 @@ def fill_by_volume(state: State, items: Sequence[Item], start: Start) -> list[It
     start; then the others. Return those that fit nowhere.
     """
     largest = state.devices.largest
-    ordered = sorted(items, key=lambda item: (item.level, item.replica.index, _volume(item, largest), item.number))
+    ordered = sorted(items, key=lambda item: (item.rank, item.replica.index, _volume(item, largest), item.number))
     free = [len(state.free) * FULL_COMPUTE, sum(state.free), sum(state.compute)]
     chosen, others = list[Item](), list[Item]()
     for item in ordered:
@@ -94,7 +94,7 @@ def fill_by_volume(state: State, items: Sequence[Item], start: Start) -> list[It
         free = [left - part for left, part in zip(free, takes, strict=True)] if enough else free
         (chosen if enough else others).append(item)
     rest = {item.number: at for at, item in enumerate((*fill(state, chosen, start), *others))}
-    by_volume = Start(lambda item: (item.level, rest[item.number]), start.by)
+    by_volume = Start(lambda item: (item.rank, rest[item.number]), start.by)
     return fill(state, [state.items[number] for number in rest], by_volume)
 
 
@@ -115,6 +115,6 @@ def constrained_first(size: Size, capacity: int) -> Order:
 
 def _by_rank(size: Size, capacity: int) -> Order:
     def order(item: Item) -> tuple[object, ...]:
-        return (item.level, -item.exclusive, -size(item, capacity), item.group, item.replica.index)
+        return (item.rank, -item.exclusive, -size(item, capacity), item.group, item.replica.index)
 
     return order

@@ -1,6 +1,6 @@
-"""Preemption: where the first attempt leaves a replica unschedulable, as little as possible moves to free capacity.
+"""Rearrangement: where the first attempt leaves a replica unschedulable, as little as possible moves to free capacity.
 
-What is preempted gets another place; it is never left without one.
+What moves gets another place; it is never left without one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,22 +18,22 @@ _EXHAUSTIVE_STEPS = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class PreemptionBudget:
+class RearrangementBudget:
     """How much may be tried for all unschedulable replicas of one pool together."""
 
     moves: Budget = field(default_factory=lambda: Budget(400))
     steps: Budget = field(default_factory=lambda: Budget(3 * _EXHAUSTIVE_STEPS))
 
 
-def preempt(
-    layout: Layout, unschedulable: Replica, bound: Mapping[tuple[str, int], BoundReplica], budget: PreemptionBudget
+def rearrange(
+    layout: Layout, unschedulable: Replica, bound: Mapping[tuple[str, int], BoundReplica], budget: RearrangementBudget
 ) -> Layout | None:
     """Return a layout with everything that is in `layout`, and `unschedulable` too; None if none was found.
 
     A small pool is searched whole, fewest moves first, so that None means there is none. In a large one, only
     single moves are tried. `bound` by the replica's key.
     """
-    moved_one = _preempt_one(layout, unschedulable, bound, budget.moves)
+    moved_one = _move_one(layout, unschedulable, bound, budget.moves)
     if moved_one is not None and not bound:
         return moved_one
     if sum(len(server.placed) for server in layout.servers.values()) >= _EXHAUSTIVE_REPLICAS:
@@ -45,7 +45,7 @@ def preempt(
     return placements or moved_one
 
 
-def _preempt_one(
+def _move_one(
     layout: Layout, unschedulable: Replica, bound: Mapping[tuple[str, int], BoundReplica], budget: Budget
 ) -> Layout | None:
     """Move one placed replica elsewhere: the lightest that does not run yet, else the lightest that does.
@@ -57,17 +57,17 @@ def _preempt_one(
     placed = [(placed_here.replica, server.name) for server in layout.servers.values() for placed_here in server.placed]
     placed.sort(key=lambda item: (item[0].key in bound, _lightness(item[0]), item[0].key))
     free_slots = FreeSlots(layout)
-    for preempted, server_name in placed:
+    for moving, server_name in placed:
         if not budget.spend():
             return None
-        without, node = layout.without(preempted, server_name), layout.servers[server_name].node
+        without, node = layout.without(moving, server_name), layout.servers[server_name].node
         candidate = best(without, unschedulable, on=None if layout.full else node)
         if candidate is None:
             continue
         with_it = candidate.applied(without, unschedulable)
-        moved = best(with_it, preempted, on=None if layout.full or free_slots.has(preempted) else node)
+        moved = best(with_it, moving, on=None if layout.full or free_slots.has(moving) else node)
         if moved is not None:
-            return moved.applied(with_it, preempted)
+            return moved.applied(with_it, moving)
     return None
 
 
