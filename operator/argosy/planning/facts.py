@@ -292,13 +292,28 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class Need:
+    """What a model that shares GPUs was placed with on each of them."""
+
+    memory: int = 0
+    compute: int = 0
+
+    def is_less_than(self, need: Footprint) -> bool:
+        """Return whether a footprint takes more, so that it may no longer fit next to its neighbours."""
+        return need.exclusive or need.memory > self.memory or need.compute > self.compute
+
+
+@dataclass(frozen=True, slots=True)
 class CurrentServer:
-    """Where things sit now, so that a new plan moves only what it must. `placed` maps model → device indexes."""
+    """Where things sit now, so that a new plan moves only what it must. `placed` maps model → device indexes; `needs`
+    has what models that share GPUs were placed with, where that is known.
+    """
 
     name: str
     node: str
     gpus: tuple[int, ...]
     placed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    needs: Mapping[str, Need] = field(default_factory=dict)
 
     @property
     def needed(self) -> frozenset[int]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from argosy.api.values.identity import PoolKey
-from argosy.planning.facts import CurrentServer, Device
+from argosy.planning.facts import CurrentServer, Device, Need
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,14 @@ class ServerPlan:
     @property
     def current(self) -> CurrentServer:
         """Where things sit on it once it is so."""
-        return CurrentServer(self.name, self.node, self.gpus, {p.model: p.gpus for p in self.placements})
+        placed = {placement.model: placement.gpus for placement in self.placements}
+        return CurrentServer(self.name, self.node, self.gpus, placed, self.needs)
+
+    @property
+    def needs(self) -> dict[str, Need]:
+        """What its models that share GPUs are placed with."""
+        shared = (one for one in self.placements if not one.exclusive and (one.memory or one.compute))
+        return {one.model: Need(one.memory, one.compute) for one in shared}
 
 
 @dataclass(frozen=True, slots=True)

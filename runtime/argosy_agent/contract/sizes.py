@@ -40,10 +40,12 @@ _LOADED = 216
 """A version in what is said of the server, without its model's name and its number, where its reason has
 `REASON_BYTES`. One that is ready takes less, with the digest of its files."""
 _PLACED, _PLACED_GPU = 6, 5
+_NEED = 30
+"""What it was placed with there, with a memory of 15 digits."""
 _SERVED, _SERVED_VERSION = 6, 21
 _DRAINS = 42
-"""The annotations of a server's ConfigMap, without names: where a model sits, what of it serves, since when it
-drains."""
+"""The annotations of a server's ConfigMap, without names: where a model sits, with what, which versions serve, and
+since when it drains."""
 
 
 def text_bytes(text: str) -> int:
@@ -86,7 +88,7 @@ def entry_bytes(
     applied = _APPLIED + text_bytes(name) + config + _INSTANCES + _GPU * gpus
     applied += _RESOURCE + declared if resource else 0
     applied += sum(_STEP + text_bytes(step) for step in steps)
-    notes = 3 * declared + _PLACED + _PLACED_GPU * gpus + _SERVED + _DRAINS
+    notes = 4 * declared + _PLACED + _PLACED_GPU * gpus + _NEED + _SERVED + _DRAINS
     notes += _SERVED_VERSION * (len(sizes) + more_versions)
     return max(applied + sum(sizes) + more_versions * most, _ANNOTATIONS * notes)
 

@@ -189,6 +189,8 @@ def test_a_file_that_is_no_plan_or_of_other_nodes_is_refused(tmp_path: Path) -> 
     assert "(pools: expected a list); write one with: argosy plan" in from_plan(tmp_path, "{}").stderr
     wrong = json.dumps(document()).replace('"gpus": [', '"gpus": ["x", ')
     assert "(pools[0].servers[0].models[0].gpus: expected a list of GPU indexes)" in from_plan(tmp_path, wrong).stderr
+    less = json.dumps(document()).replace('"memory": ', '"memory": -')
+    assert ".memory: expected a number that is not negative)" in from_plan(tmp_path, less).stderr
     missing = planned(EXAMPLE, "--from", str(tmp_path / "none.json"))
     assert (missing.exit_code, "no such file" in missing.stderr) == (1, True)
 

@@ -11,7 +11,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.local.process import LocalProcess, stop
 from argosy.local.state import StateFolder
 from argosy.local.views.rows import ServerRow
-from argosy.planning.facts import CurrentServer, Node, ServerReport
+from argosy.planning.facts import CurrentServer, Need, Node, ServerReport
 from argosy.planning.plan import ServerPlan
 from argosy.reconcile import RoundOutcome
 from argosy_agent.cache.storage import Storage
@@ -219,4 +219,5 @@ def _plain(server: CurrentServer) -> dict[str, Any]:
 
 def _current(record: Mapping[str, Any]) -> CurrentServer:
     placed = {model: tuple(gpus) for model, gpus in record["placed"].items()}
-    return CurrentServer(record["name"], record["node"], tuple(record["gpus"]), placed)
+    needs = {model: Need(**need) for model, need in record.get("needs", {}).items()}
+    return CurrentServer(record["name"], record["node"], tuple(record["gpus"]), placed, needs)

@@ -51,16 +51,20 @@ class Step:
 def applied(facts: PoolFacts, moves: Iterable[Move]) -> PoolFacts:
     """Return the facts in which the replicas are bound where they go, on servers that there are or new ones."""
     placed = {server.name: dict(server.placed) for server in facts.current}
+    needs = {server.name: dict(server.needs) for server in facts.current}
     servers = {server.name: server for server in facts.current}
     for move in moves:
         for model in move.gpus:
             placed[move.source].pop(model, None)
+        moved = {model: needs[move.source].pop(model) for model in move.gpus if model in needs[move.source]}
         if move.target not in servers:
             gpus = tuple(sorted({gpu for of_model in move.gpus.values() for gpu in of_model}))
             servers[move.target] = CurrentServer(move.target, move.node, gpus)
-            placed[move.target] = {}
+            placed[move.target], needs[move.target] = {}, {}
         placed[move.target].update(move.gpus)
-    return replace(facts, current=tuple(replace(server, placed=placed[name]) for name, server in servers.items()))
+        needs[move.target].update(moved)
+    current = (replace(server, placed=placed[name], needs=needs[name]) for name, server in servers.items())
+    return replace(facts, current=tuple(current))
 
 
 def carried_out(facts: PoolFacts, step: Step) -> PoolFacts:

@@ -5,10 +5,10 @@ observation must not stop a serving fleet. Other servers stop only after their m
 deadlock, or on request. A changed Pod template is rolled out to one server of a pool at a time.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from argosy.planning.facts import CurrentServer
+from argosy.planning.facts import CurrentServer, Need
 from argosy.planning.migration.state import Migration, PoolState
 from argosy.planning.packing.servers import natural
 from argosy.planning.plan import Placement, ServerPlan
@@ -64,8 +64,13 @@ def _leave(state: PoolState, migration: Migration, servers: Iterable[CurrentServ
 
 def as_it_is(server: CurrentServer) -> ServerPlan:
     """Return the server as it is, with its models."""
-    placed = (Placement(model, 0, model, gpus, 1, 0, 0) for model, gpus in server.placed.items())
-    return ServerPlan(server.name, server.node, server.gpus, tuple(placed))
+    return ServerPlan(server.name, server.node, server.gpus, tuple(_placements(server)))
+
+
+def _placements(server: CurrentServer) -> Iterator[Placement]:
+    for model, gpus in server.placed.items():
+        need = server.needs.get(model, Need())
+        yield Placement(model, 0, model, gpus, 1, need.memory, need.compute)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from argosy.api.servingpool import ServingPool
-from argosy.planning.facts import CurrentServer, Node
+from argosy.planning.facts import CurrentServer, Need, Node
 from argosy.planning.nodes.last_reported import hardware_text
 from argosy.planning.plan import ServerPlan
 from argosy.render.names import object_name, state_name
@@ -49,17 +49,22 @@ def state_configmap(pool: ServingPool, server: str) -> dict[str, Any]:
 
 
 def placement_text(plan: ServerPlan) -> str:
-    """Return the server's node, its GPUs, and the GPUs of each model, as JSON."""
+    """Return the server's node, its GPUs, the GPUs of each model, and what each was placed with there, as JSON."""
     placed = {placement.model: list(placement.gpus) for placement in plan.placements}
-    return json.dumps({"node": plan.node, "gpus": list(plan.gpus), "placed": placed}, sort_keys=True)
+    needs = {model: [need.memory, need.compute] for model, need in plan.needs.items()}
+    noted = {"needs": needs} if needs else {}
+    return json.dumps({"node": plan.node, "gpus": list(plan.gpus), "placed": placed, **noted}, sort_keys=True)
 
 
 def parse_placement(server: str, text: str) -> CurrentServer:
-    """Return the server in a text of `placement_text`. ValueError where it is none, since people edit ConfigMaps."""
+    """Return the server in a text of `placement_text`, or of an older one without needs. ValueError where it is none,
+    since people edit ConfigMaps.
+    """
     try:
         read: dict[str, Any] = json.loads(text)
         placed = {str(model): _indexes(gpus) for model, gpus in read["placed"].items()}
-        return CurrentServer(server, _name(read["node"]), _indexes(read["gpus"]), placed)
+        needs = {str(model): _need(need) for model, need in read.get("needs", {}).items()}
+        return CurrentServer(server, _name(read["node"]), _indexes(read["gpus"]), placed, needs)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         way_out = "remove the annotation, and the server is placed again"
         raise ValueError(f"{PLACEMENT_ANNOTATION} of {server} is no placement ({error!r}); {way_out}") from error
@@ -72,8 +77,17 @@ def _name(value: object) -> str:
 
 
 def _indexes(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list) or not all(type(gpu) is int and gpu >= 0 for gpu in value):
-        raise ValueError(f"{value!r} is no list of GPUs")
+    return _numbers(value, "list of GPUs")
+
+
+def _need(value: Any) -> Need:
+    memory, compute = _numbers(value, "need of a model")
+    return Need(memory, compute)
+
+
+def _numbers(value: Any, what: str) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(type(number) is int and number >= 0 for number in value):
+        raise ValueError(f"{value!r} is no {what}")
     return tuple(value)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from argosy.api import Ensemble, InferenceModel, ServingPool, parse_documents
+from argosy.planning.demand.footprint import footprint_of
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.bindings import PlannedBindings
 from argosy.planning.migration.next_step import server_steps
@@ -73,11 +74,14 @@ def _servers(
 
 
 def _plan(server: dict[str, Any], members: tuple[InferenceModel | Ensemble, ...]) -> ServerPlan:
-    versions = {member.name: member.spec.version for member in members}
-    placements = tuple(
-        Placement(name, versions[name], name, tuple(gpus), 1, 0, 0) for name, gpus in server["models"].items()
-    )
+    models = {member.name: member for member in members if isinstance(member, InferenceModel)}
+    placements = tuple(_placement(models[name], tuple(gpus)) for name, gpus in server["models"].items())
     return ServerPlan(server["name"], server["node"], tuple(server["gpus"]), placements)
+
+
+def _placement(model: InferenceModel, gpus: tuple[int, ...]) -> Placement:
+    need, version = footprint_of(model, 1), model.spec.version
+    return Placement(model.name, version, model.name, gpus, 1, need.memory, need.compute, need.exclusive)
 
 
 class _Dumper(yaml.SafeDumper):

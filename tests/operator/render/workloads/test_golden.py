@@ -56,6 +56,12 @@ def test_what_was_decided_can_be_read_back(name: str) -> None:
         current = parse_placement(server.plan.name, item["metadata"]["annotations"]["argosy.dev/placement"])
         assert (current.node, current.gpus) == (server.plan.node, server.plan.gpus)
         assert current.placed == {placement.model: placement.gpus for placement in server.plan.placements}
+        assert current.needs == server.plan.needs
+
+
+def test_a_placement_of_an_older_version_has_no_needs() -> None:
+    current = parse_placement("pool-0", '{"node": "n", "gpus": [0], "placed": {"m": [0]}}')
+    assert (current.placed, current.needs) == ({"m": (0,)}, {})
 
 
 @pytest.mark.parametrize(
@@ -63,7 +69,9 @@ def test_what_was_decided_can_be_read_back(name: str) -> None:
     ["", "[]", "{}", '{"node": "", "gpus": [], "placed": {}}', '{"node": "n", "gpus": [-1], "placed": {}}',
      '{"node": "n", "gpus": [true], "placed": {}}', '{"node": "n", "gpus": "0", "placed": {}}',
      '{"node": "n", "gpus": [0], "placed": []}', '{"node": "n", "gpus": [0], "placed": {"m": 0}}',
-     '{"node": 1, "gpus": [], "placed": {}}'],
+     '{"node": 1, "gpus": [], "placed": {}}', '{"node": "n", "gpus": [0], "placed": {"m": [0]}, "needs": []}',
+     '{"node": "n", "gpus": [0], "placed": {"m": [0]}, "needs": {"m": [1]}}',
+     '{"node": "n", "gpus": [0], "placed": {"m": [0]}, "needs": {"m": [1, "2"]}}'],
 )  # fmt: skip
 def test_a_placement_edited_by_hand_is_named_with_its_server(text: str) -> None:
     with pytest.raises(ValueError, match=r"argosy\.dev/placement of pool-0 .* is placed again"):

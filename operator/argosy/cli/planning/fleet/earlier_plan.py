@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from argosy.api.values.identity import PoolKey
-from argosy.planning.facts import CurrentServer, Device, Node
+from argosy.planning.facts import CurrentServer, Device, Need, Node
 from argosy.planning.nodes.slices import device_name
 
 Servers = Mapping[PoolKey, Sequence[CurrentServer]]
@@ -66,7 +66,20 @@ def _servers(pool: Mapping[str, Any], path: str) -> Iterator[CurrentServer]:
     for server, at in _list(pool, "servers", path):
         models = _list(server, "models", at)
         placed = {_text(model, "model", of): _gpus(model, of) for model, of in models}
-        yield CurrentServer(_text(server, "name", at), _text(server, "node", at), _gpus(server, at), placed)
+        shared = ((model, of) for model, of in models if "memory" in model and not model.get("whole"))
+        needs = {_text(model, "model", of): _need(model, of) for model, of in shared}
+        yield CurrentServer(_text(server, "name", at), _text(server, "node", at), _gpus(server, at), placed, needs)
+
+
+def _need(model: Mapping[str, Any], path: str) -> Need:
+    return Need(_number(model, "memory", path), _number(model, "compute", path))
+
+
+def _number(parent: Mapping[str, Any], key: str, path: str) -> int:
+    value = parent.get(key, 0)
+    if type(value) is not int or value < 0:
+        raise NoPlanError(f"{_path(path, key)}: expected a number that is not negative")
+    return value
 
 
 def _map(value: Any, path: str) -> Mapping[str, Any]:

@@ -33,6 +33,16 @@ class BoundReplica:
         """Whether every model of the group is there."""
         return len(self.gpus) == len(self.replica.group.demands)
 
+    @property
+    def grown(self) -> bool:
+        """Whether one of its models needs more than it was placed with."""
+        needs = self.server.needs
+        return any(
+            demand.model in needs and needs[demand.model].is_less_than(demand.footprint)
+            for demand in self.replica.group.demands
+            if demand.model in self.gpus
+        )
+
     def holds(self, candidate: Candidate) -> bool:
         """Return whether `candidate` leaves every model that is there where it is."""
         if candidate.server != self.server.name:
@@ -42,16 +52,20 @@ class BoundReplica:
 
 
 def bound_replicas(facts: PoolFacts) -> tuple[BoundReplica, ...]:
-    """Return the replicas that run now, the complete ones first, then the hardest to move."""
+    """Return the replicas that run now: the complete ones first, of them those that need no more than before, so that
+    what has grown moves and not its neighbours, and then the hardest to move.
+    """
     hosts: dict[str, list[CurrentServer]] = {}
     for server in facts.current:
         for model in server.placed:
             hosts.setdefault(model, []).append(server)
     nodes = {node.name: node for node in facts.nodes}
     bound = [replica for group in facts.groups for replica in _bound_of_group(group, hosts, nodes)]
-    return tuple(
-        sorted(bound, key=lambda replica: (not replica.complete, weight(replica.replica.group), replica.replica.key))
-    )
+    return tuple(sorted(bound, key=_order))
+
+
+def _order(bound: BoundReplica) -> tuple[object, ...]:
+    return not bound.complete, bound.grown, weight(bound.replica.group), bound.replica.key
 
 
 def weight(group: Group) -> tuple[tuple[int, int, int], str]:
@@ -143,7 +157,19 @@ def _bound_of_group(
     seats = [(server, _gpus_on(server, group)) for server in servers.values()]
     there = [(server, gpus) for server, gpus in seats if gpus]
     chosen = enumerate(_retained(group, there, nodes) if len(there) > 1 else there[: group.replicas])
-    return [BoundReplica(Replica(group, index), server, gpus) for index, (server, gpus) in chosen]
+    return [BoundReplica(Replica(_as_placed(group, server), index), server, gpus) for index, (server, gpus) in chosen]
+
+
+def _as_placed(group: Group, server: CurrentServer) -> Group:
+    """Return the group with what its models were placed with, where nothing is known of their needs any more: what runs
+    is moved by a measurement, and not by its absence.
+    """
+    noted = [demand.model for demand in group.demands if demand.footprint.assumed and demand.model in server.needs]
+    if not noted:
+        return group
+    needs = {model: Footprint(server.needs[model].memory, server.needs[model].compute) for model in noted}
+    demands = (replace(demand, footprint=needs.get(demand.model, demand.footprint)) for demand in group.demands)
+    return replace(group, demands=tuple(demands))
 
 
 _There = tuple[CurrentServer, dict[str, tuple[int, ...]]]
