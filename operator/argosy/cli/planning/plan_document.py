@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argosy.cli.planning.difference_view import difference_document
+from argosy.cli.planning.explanation.preempted import preempted_document
 from argosy.cli.planning.explanation.remedies import remedies_document
 from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.explanation.difference import Difference
@@ -24,8 +25,8 @@ def plan_document(
     changes: Difference | None = None,
     remedies: Remedies | None = None,
 ) -> Document:
-    """Return a plan with its totals, pools, unplaced groups with remedies, the engines to build first, advice by
-    resource, and what changes of what runs.
+    """Return a plan with its totals, pools, unplaced groups with remedies, what lost its place to what, the engines
+    to build first, advice by resource, and what changes of what runs.
 
     Memory is in bytes, compute in thousandths of a GPU.
     """
@@ -52,6 +53,7 @@ def plan_document(
             for pool in plan.pools
             for unplaced in pool.unplaced
         ],
+        **({"preempted": preempted} if (preempted := preempted_document(plan)) else {}),
         **({"builds": [_build(build) for build in builds]} if builds else {}),
         **({"advice": [{"resource": name, "message": message} for name, message in advice.items()]} if advice else {}),
         **({"changes": difference_document(changes)} if changes is not None else {}),

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from argosy.api.values.identity import PoolKey
 from argosy.cli.planning.difference_view import difference_lines
+from argosy.cli.planning.explanation.preempted import preempted_lines
 from argosy.cli.planning.explanation.remedies import remedy_lines
 from argosy.cli.planning.plan_document import gpus_total, gpus_withheld
 from argosy.local.builds.rows import engine_of, models_of
@@ -38,12 +39,12 @@ def plan_table(
     changes: Difference | None = None,
     remedies: Remedies | None = None,
 ) -> RenderableType:
-    """Return a table for each pool, the totals, what fits nowhere, the engines to build first, advice by resource, and
-    what changes of what runs.
+    """Return a table for each pool, the totals, what fits nowhere, what lost its place to what, the engines to build
+    first, advice by resource, and what changes of what runs.
     """
     by_pool = {of_pool.pool: of_pool for of_pool in facts}
     tables = [_pool_table(pool, by_pool[pool.pool]) for pool in plan.pools]
-    unplaced = (Text(line, style="red") for line in unplaced_lines(plan, remedies))
+    unplaced = (Text(line, style="red") for line in (*unplaced_lines(plan, remedies), *preempted_lines(plan)))
     advices = (Text(f"{name}: {message}", style="yellow") for name, message in (advice or {}).items())
     changed = (Text(line) for line in (difference_lines(changes) if changes is not None else ()))
     return Group(*tables, _totals(plan, facts), *unplaced, *map(_build, builds), *advices, *changed)

@@ -55,7 +55,7 @@ def _move_one(
     if budget.left <= 0:
         return None
     placed = [(placed_here.replica, server.name) for server in layout.servers.values() for placed_here in server.placed]
-    placed.sort(key=lambda item: (item[0].key in bound, _lightness(item[0]), item[0].key))
+    placed.sort(key=lambda item: (item[0].key in bound, _size(item[0]), item[0].key))
     free_slots = FreeSlots(layout)
     for moving, server_name in placed:
         if not budget.spend():
@@ -71,9 +71,9 @@ def _move_one(
     return None
 
 
-def _lightness(replica: Replica) -> tuple[int, int, int]:
-    exclusive, memory, compute = weight(replica.group)[0]
-    return -exclusive, -memory, -compute
+def _size(replica: Replica) -> tuple[int, ...]:
+    """Return the whole GPUs, the memory and the compute of a replica: the less of them, the less it takes to move."""
+    return tuple(-part for part in weight(replica.group)[0])
 
 
 def _search_all(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.operator.planning.declared import gpu_node, linked_node, lone
 from tests.properties import examples
 
+from argosy.api.pool.packing import Preemption
 from argosy.api.values.identity import PoolKey
 from argosy.planning.explanation.remedies.find import OF_A_ROUND, THOROUGH, find_remedies
 from argosy.planning.explanation.remedies.remedy import Remedy, RemedyKind
@@ -91,6 +92,23 @@ def test_a_priority_is_named_only_where_the_plan_takes_from_what_is_lower() -> N
     results = remedies(facts([gpu_node("a", 1)], chat, small("other", 40)), "other")
     assert results
     assert all(kind != RemedyKind.PRIORITY for kind, _ in results)
+
+
+def test_where_a_pool_preempts_lower_priorities_a_priority_takes_the_place() -> None:
+    chat, other = replace(small("chat", 60), priority=100), small("other", 40)
+    pool = facts([gpu_node("a", 1)], chat, other, preemption=Preemption.LOWER_PRIORITY)
+    text = "a priority above 100, which takes it from chat"
+    assert ("Priority", text) in remedies(pool, "other")
+    raised = replace(pool, groups=(chat, replace(other, priority=101)), current=planned(pool).current)
+    assert [one.group for one in planned(raised).unplaced] == ["chat"]
+    equal = replace(raised, groups=(chat, replace(other, priority=100)))
+    assert [one.group for one in planned(equal).unplaced] == ["other"]
+
+
+def test_the_lowest_priority_that_would_do_is_named() -> None:
+    groups = replace(small("high", 60), priority=100), replace(small("mid", 60), priority=50), small("new", 60)
+    pool = facts([gpu_node("a", 2)], *groups, preemption=Preemption.LOWER_PRIORITY)
+    assert ("Priority", "a priority above 50, which takes it from mid") in remedies(pool, "new")
 
 
 def test_what_needs_a_gpu_alone_names_what_would_have_to_leave() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from argosy.cli.planning.difference_view import difference_lines
+from argosy.cli.planning.explanation.preempted import preempted_lines
 from argosy.cli.planning.picture.svg import LINE, MARGIN, Point, arrow, box, broken, document, lines, text
 from argosy.cli.planning.plan_table import unplaced_lines
 from argosy.planning.amounts import gib, percent, quantity
@@ -31,7 +32,7 @@ def plan_picture(
     remedies: Remedies | None = None,
 ) -> str:
     """Return the plan as an SVG document: a row for each node, a column for each of its GPUs. Arrows are what moves;
-    what else changes and what fits nowhere are listed below.
+    what else changes, what fits nowhere and what lost its place are listed below.
     """
     by_pool = {pool_facts.pool: pool_facts for pool_facts in facts}
     models = [p.model for pool in plan.pools for server in pool.servers for p in server.placements]
@@ -49,7 +50,8 @@ def plan_picture(
             points |= _points(node, pool, top)
             top += _node_height(node, pool) + _GAP
     parts += _arrows(changes, points) if changes is not None else ()
-    for texts, style in ((unplaced_lines(plan, remedies), "lack"), (difference_lines(changes) if changes else [], "")):
+    lacks = [*unplaced_lines(plan, remedies), *preempted_lines(plan)]
+    for texts, style in ((lacks, "lack"), (difference_lines(changes) if changes else [], "")):
         parts += lines(MARGIN, top, width - 2 * MARGIN, texts, style)
         top += LINE * len(broken(texts, width - 2 * MARGIN)) + (_GAP if texts else 0)
     return document(width, top + MARGIN - _GAP, parts)
