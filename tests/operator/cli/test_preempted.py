@@ -69,5 +69,5 @@ def test_the_picture_has_the_line(fleet: list[str]) -> None:
     assert LINE in " ".join(texts.split())
 
 
-def test_without_a_loss_nothing_is_said(fleet: list[str]) -> None:
+def test_without_a_loss_the_document_has_none(fleet: list[str]) -> None:
     assert "preempted" not in json.loads(run(*fleet[:4], "-o", "json").stdout)

@@ -35,11 +35,11 @@ def changed(facts: PoolFacts, *groups: Group) -> PoolFacts:
 
 
 def where(plan: PoolPlan) -> Where:
-    places = Where()
+    placements = Where()
     for server in plan.servers:
         for placement in server.placements:
-            places.setdefault(placement.model, []).append((server.name, placement.gpus))
-    return places
+            placements.setdefault(placement.model, []).append((server.name, placement.gpus))
+    return placements
 
 
 def placed(facts: PoolFacts) -> Where:
@@ -55,14 +55,14 @@ def disturbed(facts: PoolFacts, plan: PoolPlan, *besides: str) -> list[str]:
     return sorted(model for model in before if model not in besides and after.get(model) != before[model])
 
 
-def test_a_model_that_outgrows_its_place_moves_and_its_neighbours_stay() -> None:
+def test_a_model_that_outgrows_its_slot_moves_and_its_neighbours_stay() -> None:
     facts = running([gpu_node("a"), gpu_node("b")], *(shared(f"m{n}", 20) for n in range(4)))
     plan = pack(changed(facts, shared("m0", 40)))
     assert (disturbed(facts, plan, "m0"), plan.unplaced) == ([], ())
     assert disturbed(facts, plan) == ["m0"]
 
 
-def test_it_stays_where_there_is_room() -> None:
+def test_it_stays_where_there_is_free_memory() -> None:
     facts = running([gpu_node("a"), gpu_node("b")], *(shared(f"m{n}", 20) for n in range(3)))
     plan = pack(changed(facts, shared("m0", 40)))
     assert (disturbed(facts, plan), plan.unplaced) == ([], ())
@@ -74,20 +74,20 @@ def test_more_compute_is_growth_too() -> None:
     assert disturbed(facts, plan) == ["m2"]
 
 
-def test_a_model_that_now_needs_a_whole_gpu_moves_to_one() -> None:
+def test_a_model_that_now_needs_a_gpu_alone_moves_to_one() -> None:
     facts = running([gpu_node("a"), gpu_node("b")], shared("m0", 20), shared("m1", 20))
     plan = pack(changed(facts, lone("m0", Footprint(20 * GIB, gpus=1))))
     assert disturbed(facts, plan) == ["m0"]
 
 
-def test_where_nothing_else_has_a_place_its_neighbours_move() -> None:
+def test_where_nothing_else_has_a_slot_its_neighbours_move() -> None:
     nodes = [gpu_node("a", memory=80), gpu_node("b", memory=30)]
     facts = running(nodes, shared("large", 40), shared("small", 20))
     plan = pack(changed(facts, shared("large", 70)))
     assert (disturbed(facts, plan), plan.unplaced) == (["small"], ())
 
 
-def test_where_nothing_has_room_the_priorities_decide() -> None:
+def test_without_free_memory_the_priorities_decide() -> None:
     facts = running([gpu_node("a")], shared("low", 40), shared("high", 40, priority=9))
     assert [one.group for one in pack(changed(facts, shared("high", 60, priority=9))).unplaced] == ["high"]
     lower = replace(facts, preemption=Preemption.LOWER_PRIORITY)
@@ -121,17 +121,17 @@ def test_a_plan_notes_what_models_that_share_gpus_need() -> None:
 def fleets(draw: st.DrawFn) -> PoolFacts:
     """Return a fleet that runs, with most of its memory in use."""
     nodes = [gpu_node(f"n{n}", 2) for n in range(draw(st.integers(2, 4)))]
-    room, groups = len(nodes) * 160 * 85 // 100, list[Group]()
-    while room > 0:
+    left, groups = len(nodes) * 160 * 85 // 100, list[Group]()
+    while left > 0:
         size = draw(st.sampled_from([6, 10, 15, 20, 30]))
         groups.append(shared(f"m{len(groups)}", size, 50, draw(st.sampled_from([0, 5, 10]))))
-        room -= size
+        left -= size
     return running(nodes, *groups, preemption=draw(st.sampled_from(Preemption)))
 
 
 @given(fleets(), st.data())
 @examples(80)
-def test_nothing_moves_for_a_grown_model_that_has_another_place(facts: PoolFacts, data: st.DataObject) -> None:
+def test_nothing_moves_for_a_grown_model_that_has_another_slot(facts: PoolFacts, data: st.DataObject) -> None:
     grown = data.draw(st.sampled_from(facts.groups))
     double = shared(grown.name, 2 * grown.demands[0].footprint.memory // GIB, 50, grown.priority)
     plan = pack(changed(facts, double))

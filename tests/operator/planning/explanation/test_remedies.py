@@ -94,7 +94,7 @@ def test_a_priority_is_named_only_where_the_plan_takes_from_what_is_lower() -> N
     assert all(kind != RemedyKind.PRIORITY for kind, _ in results)
 
 
-def test_where_a_pool_preempts_lower_priorities_a_priority_takes_the_place() -> None:
+def test_where_a_pool_preempts_lower_priorities_a_priority_is_named() -> None:
     chat, other = replace(small("chat", 60), priority=100), small("other", 40)
     pool = facts([gpu_node("a", 1)], chat, other, preemption=Preemption.LOWER_PRIORITY)
     text = "a priority above 100, which takes it from chat"
