@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Generic, TypeVar
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -15,6 +14,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import RuntimeName
+from argosy.api.values.derived import cached_with_spec
 from argosy.planning.migration.revisions import RevisionKeys
 from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.config.ensemble_config import ensemble_config
@@ -69,28 +69,28 @@ class RenderedKeys:
 
     def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> RevisionKeys:
         """Return the keys of a model that is placed there."""
-        return _model_keys(Alike(model), local_devices(placement, server, self.runtime))
+        return _model_keys(model, local_devices(placement, server, self.runtime))
 
     def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> RevisionKeys:
         """Return the keys of an ensemble that runs these versions."""
         names = tuple((step, self.served_names.get(step, step)) for step in sorted(pins))
-        return _ensemble_key(Alike(ensemble), tuple(sorted(pins.items())), names)
+        return _ensemble_key(ensemble, tuple(sorted(pins.items())), names)
 
 
-@lru_cache(maxsize=4096)
-def _model_keys(model: Alike[InferenceModel], devices: Devices) -> RevisionKeys:
-    config, texts = model_config(model.resource, devices, ()), version_texts(model.resource, devices)
+@cached_with_spec
+def _model_keys(model: InferenceModel, devices: Devices) -> RevisionKeys:
+    config, texts = model_config(model, devices, ()), version_texts(model, devices)
     full = _key(config, texts)
     for name in INPLACE[devices.runtime]:
         config.ClearField(name)
     return RevisionKeys(full, _key(config, texts))
 
 
-@lru_cache(maxsize=4096)
+@cached_with_spec
 def _ensemble_key(
-    ensemble: Alike[Ensemble], pins: tuple[tuple[str, int], ...], served_names: tuple[tuple[str, str], ...]
+    ensemble: Ensemble, pins: tuple[tuple[str, int], ...], served_names: tuple[tuple[str, str], ...]
 ) -> RevisionKeys:
-    key = _key(ensemble_config(ensemble.resource, dict(pins), dict(served_names)))
+    key = _key(ensemble_config(ensemble, dict(pins), dict(served_names)))
     return RevisionKeys(key, key)
 
 

@@ -10,6 +10,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import RuntimeName
+from argosy.api.values.derived import cached_with_spec
 from argosy.planning.adapters import AdapterModel
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.next_step import ServerStep
@@ -20,7 +21,6 @@ from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, config_text, local_devices, model_config, specific
 from argosy.render.config.traffic_config import set_traffic, traffic_of, with_traffic
 from argosy.render.config.version_texts import version_texts
-from argosy.render.keys import Alike
 from argosy.render.version_configs import rendered_versions
 from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource, in_load_order
 
@@ -118,8 +118,8 @@ def _folder_text(
     if revision.steps:
         names_of_steps = tuple((step, names.get(step, step)) for step in sorted(revision.steps))
         pins = tuple(sorted(revision.steps.items()))
-        return _ensemble_text(Alike(members.ensembles[revision.name]), pins, names_of_steps, versions, traffic)
-    return _model_text(Alike(members.models[revision.name]), devices, versions, traffic)
+        return _ensemble_text(members.ensembles[revision.name], pins, names_of_steps, versions, traffic)
+    return _model_text(members.models[revision.name], devices, versions, traffic)
 
 
 def _base(members: Members, name: str) -> str:
@@ -135,22 +135,22 @@ def _deciding_text(name: str, versions: tuple[int, ...], traffic: str) -> str:
     return config_text(config)
 
 
-@lru_cache(maxsize=4096)
-def _model_text(model: Alike[InferenceModel], devices: Devices, versions: tuple[int, ...], traffic: str) -> str:
-    config = model_config(model.resource, devices, versions)
+@cached_with_spec
+def _model_text(model: InferenceModel, devices: Devices, versions: tuple[int, ...], traffic: str) -> str:
+    config = model_config(model, devices, versions)
     set_traffic(config, traffic)
     return config_text(config)
 
 
-@lru_cache(maxsize=4096)
+@cached_with_spec
 def _ensemble_text(
-    ensemble: Alike[Ensemble],
+    ensemble: Ensemble,
     pins: tuple[tuple[str, int], ...],
     served_names: tuple[tuple[str, str], ...],
     versions: tuple[int, ...],
     traffic: str,
 ) -> str:
-    config = ensemble_config(ensemble.resource, dict(pins), dict(served_names))
+    config = ensemble_config(ensemble, dict(pins), dict(served_names))
     config.version_policy.CopyFrom(specific(versions))
     set_traffic(config, traffic)
     return config_text(config)

@@ -5,16 +5,15 @@ ensemble that run other versions or differ in their graph, are served next to ea
 """
 
 from dataclasses import replace
-from functools import lru_cache
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import RuntimeName
+from argosy.api.values.derived import cached_with_spec
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.revisions import ModelRevision
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, config_text, model_config
-from argosy.render.keys import Alike
 from argosy_agent.contract import RenderedModel, VersionConfig, VersionSource
 
 
@@ -52,28 +51,28 @@ def _rendered(
         if model is None and own.config_key == revision.config_key:
             model = members.models.get(revision.name)
         if model is not None:
-            return replace(own, text=_model_text(Alike(model), devices, version))
+            return replace(own, text=_model_text(model, devices, version))
     spec = rollout.specs.get(version) if rollout is not None else None
     if isinstance(spec, Ensemble):
         served_names = tuple((step, names.get(step, step)) for step in sorted(own.steps))
-        text = _ensemble_text(Alike(spec), tuple(sorted(own.steps.items())), served_names)
+        text = _ensemble_text(spec, tuple(sorted(own.steps.items())), served_names)
         return replace(own, text=text, steps=steps)
     if loaded is not None and version in loaded.versions:
         return replace(own, text=loaded.config_of(version).text, steps=steps)
     return None
 
 
-@lru_cache(maxsize=4096)
-def _model_text(model: Alike[InferenceModel], devices: Devices, version: int) -> str:
-    config = model_config(model.resource, devices, (version,))
+@cached_with_spec
+def _model_text(model: InferenceModel, devices: Devices, version: int) -> str:
+    config = model_config(model, devices, (version,))
     config.ClearField("version_policy")
     return config_text(config)
 
 
-@lru_cache(maxsize=4096)
+@cached_with_spec
 def _ensemble_text(
-    ensemble: Alike[Ensemble], pins: tuple[tuple[str, int], ...], served_names: tuple[tuple[str, str], ...]
+    ensemble: Ensemble, pins: tuple[tuple[str, int], ...], served_names: tuple[tuple[str, str], ...]
 ) -> str:
-    config = ensemble_config(ensemble.resource, dict(pins), dict(served_names))
+    config = ensemble_config(ensemble, dict(pins), dict(served_names))
     config.ClearField("version_policy")
     return config_text(config)

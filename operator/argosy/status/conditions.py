@@ -34,16 +34,28 @@ def conditions(
 ) -> tuple[Condition, ...]:
     """Return the findings as conditions, each with the time of `before` where its status is the same."""
     former = {condition.type: condition for condition in before}
-    return tuple(
-        Condition(
-            type=finding.type,
-            status=finding.status,
-            reason=finding.reason,
-            message=bounded(finding.message),
-            last_transition_time=_since(former.get(finding.type), finding, now),
-            observed_generation=generation,
-        )
-        for finding in findings
+    return tuple(_condition(finding, former.get(finding.type), generation, now) for finding in findings)
+
+
+def _condition(finding: Finding, before: Condition | None, generation: int, now: datetime) -> Condition:
+    """Return a finding as a condition: the object of before where it says the same."""
+    status, message, since = finding.status, bounded(finding.message), _since(before, finding, now)
+    if (
+        before is not None
+        and before.message == message
+        and before.status is status
+        and before.reason == finding.reason
+        and before.last_transition_time == since
+        and before.observed_generation == generation
+    ):
+        return before
+    return Condition(
+        type=finding.type,
+        status=status,
+        reason=finding.reason,
+        message=message,
+        last_transition_time=since,
+        observed_generation=generation,
     )
 
 

@@ -7,12 +7,12 @@ acted upon as they are declared, whichever revision is served.
 import hashlib
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from argosy.api import InferenceModel, InferenceModelSpec, Member
 from argosy.api.model.footprint import Footprint
 from argosy.api.model.placement import GpuType
+from argosy.api.values.derived import cached_with_spec
 from argosy.rollout.state import Revision
 
 _AMOUNTS = frozenset(
@@ -49,14 +49,14 @@ _DIGITS = 10
 
 def revision_of(member: Member, pins: Mapping[str, int] | None = None) -> Revision:
     """Return the revision of a spec. `pins`: of an ensemble, the versions of its steps' models, by name."""
-    return Revision(_name(_Spec(member), tuple(sorted((pins or {}).items()))), member.spec.default_version)
+    return Revision(_name(member, tuple(sorted((pins or {}).items()))), member.spec.default_version)
 
 
 def with_declared(stable: Member, declared: Member) -> Member:
     """Return the declared resource with what answers requests as in the stable spec."""
     if stable.spec is declared.spec:
         return declared
-    spec = _merged(_Spec(stable), _Spec(declared))
+    spec = _merged(stable, _Spec(declared))
     return declared.model_copy(update={"spec": spec})
 
 
@@ -75,16 +75,16 @@ class _Spec:
         return isinstance(other, _Spec) and self.member.spec is other.member.spec
 
 
-@lru_cache(maxsize=4096)
-def _name(key: _Spec, pins: tuple[tuple[str, int], ...]) -> str:
+@cached_with_spec
+def _name(member: Member, pins: tuple[tuple[str, int], ...]) -> str:
     """Return the hash of the part of a spec that answers requests. Fields with their default value count as absent, so
     that a resource that was stored with all of its fields is the same revision.
     """
-    left_out: dict[str, Any] = dict.fromkeys(declared_fields(key.member), True) | {"footprint": {"gpu_type"}}
-    part = key.member.spec.model_dump(mode="json", by_alias=True, exclude=left_out, exclude_defaults=True)
-    if _gpu_type(key.member.spec) is not None and not part["footprint"]:
+    left_out: dict[str, Any] = dict.fromkeys(declared_fields(member), True) | {"footprint": {"gpu_type"}}
+    part = member.spec.model_dump(mode="json", by_alias=True, exclude=left_out, exclude_defaults=True)
+    if _gpu_type(member.spec) is not None and not part["footprint"]:
         del part["footprint"]
-    text = json.dumps([key.member.kind, part, pins], sort_keys=True, separators=(",", ":"))
+    text = json.dumps([member.kind, part, pins], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
@@ -118,12 +118,12 @@ def _alike(one: Any, other: Any, field: str) -> bool:
     return bool(values[0] == values[1])
 
 
-@lru_cache(maxsize=4096)
-def _merged(stable: _Spec, declared: _Spec) -> object:
+@cached_with_spec
+def _merged(stable: Member, declared: _Spec) -> object:
     """Return the stable spec with the declared one's fields that are no part of a revision; the same object for the
     same specs, by which rendered texts are cached.
     """
-    old, new = stable.member.spec, declared.member.spec
+    old, new = stable.spec, declared.member.spec
     taken = {
         field: getattr(new, field)
         for field in declared_fields(declared.member)

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from argosy.api import Ensemble, InferenceModel, Problem, Reason, Resource, ServingPool
+from argosy.api import Ensemble, InferenceModel, Member, Problem, Reason, Resource, ServingPool
 from argosy.api.problems import field_path
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.base import Fault
-from argosy.api.values.identity import Identity
+from argosy.api.values.identity import Identity, PoolKey
 from argosy.planning.adapters import AdapterModel
 from argosy.planning.pinned import PinnedEnsemble
 from argosy.planning.validation.affinities import check_affinities
@@ -190,13 +190,13 @@ def _pools(resources: list[Resource], invalid: Invalid) -> Faults:
 
 
 def _runtimes(resources: list[Resource]) -> Faults:
+    of_pools: dict[PoolKey, list[Member]] = {}
+    for resource in resources:
+        if not isinstance(resource, ServingPool):
+            of_pools.setdefault(resource.pool_key, []).append(resource)
     for pool in resources:
         if isinstance(pool, ServingPool):
-            members = [
-                resource
-                for resource in resources
-                if not isinstance(resource, ServingPool) and resource.pool_key == pool.key
-            ]
+            members = of_pools.get(pool.key, [])
             yield from check_runtimes(pool, (member for member in members if isinstance(member, InferenceModel)))
             yield from check_rollouts(pool, (member for member in members if not isinstance(member, Parts)))
             yield from check_nodes(pool, members)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from pydantic.alias_generators import to_camel
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -13,6 +12,7 @@ from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.problems import Problem, field_path
 from argosy.api.servingpool import RuntimeName, ServingPool
+from argosy.api.values.derived import cached_with_spec
 from argosy.planning.validation.graph import NONE_INVALID, Invalid
 from argosy.planning.validation.references import check_set
 from argosy.planning.variants import RoutedModel, declared_identity, declared_path, expanded
@@ -62,7 +62,7 @@ def check_rendered(resources: Iterable[Resource]) -> list[Problem]:
     problems = [
         Problem("", declared_identity(model), _declared_path(model, _model_path(model, violation)), violation.message)
         for key, model in models.items()
-        for violation in _checked(Alike(model), runtimes[key]).violations
+        for violation in _checked(model, runtimes[key]).violations
     ]
     for ensemble in every:
         if isinstance(ensemble, Ensemble) and not isinstance(ensemble, RoutedModel):
@@ -72,7 +72,7 @@ def check_rendered(resources: Iterable[Resource]) -> list[Problem]:
             )
             problems += [
                 Problem("", ensemble.identity, _ensemble_path(ensemble, violation), violation.message)
-                for violation in _ensemble_violations(Alike(ensemble), models_of_steps)
+                for violation in _ensemble_violations(ensemble, models_of_steps)
             ]
     return problems
 
@@ -89,23 +89,22 @@ class _Checked:
     violations: tuple[Violation, ...]
 
 
-@lru_cache(maxsize=4096)
-def _checked(model: Alike[InferenceModel], runtime: RuntimeName) -> _Checked:
+@cached_with_spec
+def _checked(model: InferenceModel, runtime: RuntimeName) -> _Checked:
     """Return a model's complete configuration as it is on a CPU of that server, with its violations.
 
     Tensors that a manifest leaves to the model's files are not checked; of a batch size that it leaves to them only
     what is wrong with every one.
     """
-    resource = model.resource
-    config = model_config(resource, Devices(runtime=runtime), resource.spec.declared_versions)
+    config = model_config(model, Devices(runtime=runtime), model.spec.declared_versions)
     try:
-        full = normalize(config, resource.served_name)
+        full = normalize(config, model.served_name)
     except ConfigError as error:
         return _Checked(config, (Violation("", str(error)),))
     complete = bool(full.input) and bool(full.output)
     rules = check if complete else check_structure
     violations = rules(full)
-    if resource.spec.batch_size is None:
+    if model.spec.batch_size is None:
         batched = ModelConfig()
         batched.CopyFrom(full)
         batched.max_batch_size = _ANY_BATCH
@@ -114,15 +113,14 @@ def _checked(model: Alike[InferenceModel], runtime: RuntimeName) -> _Checked:
     return _Checked(full, tuple(violations))
 
 
-@lru_cache(maxsize=4096)
+@cached_with_spec
 def _ensemble_violations(
-    ensemble: Alike[Ensemble], steps: tuple[tuple[Alike[InferenceModel], RuntimeName], ...]
+    ensemble: Ensemble, steps: tuple[tuple[Alike[InferenceModel], RuntimeName], ...]
 ) -> tuple[Violation, ...]:
     """Return the violations of an ensemble by itself, and with its steps where all of their tensors are declared."""
-    resource = ensemble.resource
-    pins = {step.model: step.version or 1 for step in resource.spec.steps}
-    config = normalize(ensemble_config(resource, pins), resource.served_name)
-    configs = {step.resource.name: _checked(step, runtime).config for step, runtime in steps}
+    pins = {step.model: step.version or 1 for step in ensemble.spec.steps}
+    config = normalize(ensemble_config(ensemble, pins), ensemble.served_name)
+    configs = {step.resource.name: _checked(step.resource, runtime).config for step, runtime in steps}
     unknown = {step.resource.name for step, _ in steps if step.resource.spec.batch_size is None}
     complete = {
         name for name, config_of_step in configs.items() if config_of_step.input and config_of_step.output

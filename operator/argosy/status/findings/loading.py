@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from argosy.api import ConditionType, Reason
 from argosy.api.status import VersionState, VersionStatus
@@ -17,7 +18,7 @@ MOST_DIGESTS = 10
 """The most digests of a version that a status lists."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loading:
     """The states of one model. `servers`: those that should have the `declared` versions. `reported`: the states by
     server, including servers that the model leaves. `outdated`: servers with another revision than the declared one.
@@ -70,17 +71,17 @@ class Loading:
         reported = {server: _apart(entries, tried) for server, entries in self.reported.items()}
         return replace(self, stable=stable, tried=tried, traffic=traffic, reported=reported)
 
-    @property
+    @cached_property
     def loaded(self) -> tuple[str, ...]:
         """The planned servers on which every declared version is ready, in its declared revision."""
         return tuple(name for name in self.servers if all(self._has(name, version) for version in self.declared))
 
-    @property
+    @cached_property
     def available(self) -> tuple[str, ...]:
         """Those of them that requests for the model reach."""
         return tuple(name for name in self.loaded if self._is_reached(name))
 
-    @property
+    @cached_property
     def former(self) -> tuple[str, ...]:
         """Servers that are not planned any more, and still answer."""
         planned = set(self.servers)
