@@ -34,6 +34,7 @@ class DecidedRound:
     request, `cordons` of its GPUs, `choices` among variants that have servers of their own, `consolidations` of what
     may be repacked, `placeholders` for nodes that it lacks. By pool and group: `remedies` of what has no place. By a
     member's identity: `policies` and `allocations` of what scales, and `rollouts` of what is released in steps.
+    `packed`: the plan before waits, overlapping instances and consolidation changed it, for the next round.
     """
 
     snapshot: FleetSnapshot
@@ -51,6 +52,7 @@ class DecidedRound:
     rollouts: Rollouts = field(default_factory=Rollouts)
     placeholders: Mapping[PoolKey, tuple[Placeholder, ...]] = field(default_factory=dict)
     remedies: Remedies = field(default_factory=dict)
+    packed: RankedPlan | None = None
 
     @property
     def plan(self) -> FleetPlan:

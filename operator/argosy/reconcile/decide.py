@@ -38,8 +38,17 @@ from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy.status.measured.footprint import last_measured
 
 
-def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> DecidedRound:
-    """Return the decisions of a round: on specs, amounts, places, the next step of each server, and what follows."""
+def decide(
+    snapshot: FleetSnapshot,
+    now: datetime,
+    drain_period: timedelta = DRAIN_PERIOD,
+    last_packed: RankedPlan | None = None,
+) -> DecidedRound:
+    """Return the decisions of a round: on specs, amounts, places, the next step of each server, and what follows.
+
+    `last_packed`: the plan that an earlier round packed, taken again where it was made from the same; no decision
+    depends on it.
+    """
     cordons = pool_cordons(snapshot, now)
     nodes = available_nodes(snapshot, cordons, now)
     specs = accepted_specs(snapshot, nodes, now)
@@ -50,7 +59,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
         key: pool_facts(here, members[key], snapshot.pool(key).loaded_versions) for key, here in specs.pools.items()
     }
     facts, progress = with_progress(snapshot, facts, now)
-    packed = pack_by_priority(list(facts.values()), snapshot.claimed)
+    packed = pack_by_priority(list(facts.values()), snapshot.claimed, last_packed)
     provisioned = provision_fleet(packed, facts, _most_placeholders(specs)) if snapshot.placeholders else {}
     ranked = _with_overlap(with_waits(packed, provisioned), snapshot, facts, members)
 
@@ -69,6 +78,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
         now=now,
         accepted=specs.accepted,
         ranked=ranked,
+        packed=packed,
         migrations=migrations,
         engines=specs.engines,
         builds=schedule_builds(specs.engines, _reserved(snapshot, ranked.plan)),

@@ -32,7 +32,9 @@ from argosy.controller.rounds.reconciler import MOVED_RETRY_S, REFUSED_RETRY_S, 
 from argosy.controller.rounds.report_expiry import EXPIRY
 from argosy.planning.facts import CurrentServer, Node, Refusal, ServerReport
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD
+from argosy.planning.packing.priorities import RankedPlan
 from argosy.planning.plan import Placement, ServerPlan
+from argosy.reconcile import decide
 from argosy.render.keys import RenderedKeys
 from argosy.render.workloads import DRAIN_ANNOTATION as DRAIN
 from argosy.render.workloads import HARDWARE_ANNOTATION, Cluster, Images, KubernetesObject, parse_drain
@@ -71,6 +73,23 @@ def rounds(
     listener = FakeStatusListener()
     images = Images("a", "b", "c")
     return Reconciler(resources, cache or observed(), writes, listener, images, offered, clock, record=record)
+
+
+async def test_a_round_that_nothing_changed_for_packs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed: list[RankedPlan | None] = []
+
+    def deciding(*arguments: Any, **options: Any) -> DecidedRound:
+        decided = decide(*arguments, **options)
+        packed.append(decided.packed)
+        return decided
+
+    monkeypatch.setattr(module, "decide", deciding)
+    reconciler = rounds(FakeWriter())
+    for _ in range(3):
+        await reconciler.reconcile(KEY)
+    _, second, third = packed
+    assert second is not None
+    assert third is second
 
 
 async def test_statuses_are_written_though_an_object_could_not_be_applied() -> None:

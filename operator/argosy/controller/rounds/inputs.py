@@ -15,6 +15,7 @@ from argosy.planning.builds.images import BuildImages
 from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.planning.migration.observed import Observed
 from argosy.planning.nodes.device_errors import DeviceErrors
+from argosy.planning.packing.priorities import RankedPlan
 from argosy.planning.rollouts.memory import RolloutMemory
 from argosy.render.names import service_name
 from argosy.render.workloads import (
@@ -38,6 +39,7 @@ class Memory:
     ages: ReportExpiry = field(default_factory=ReportExpiry)
     device_errors: DeviceErrors = field(default_factory=DeviceErrors)
     routed: frozenset[tuple[PodView, Routes]] = frozenset()
+    packed: RankedPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)

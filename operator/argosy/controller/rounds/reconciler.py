@@ -142,7 +142,7 @@ class Reconciler:
         inputs = RoundInputs(key, declared, view, memory, moved_members(declared, view, self._cache.pool))
         decided = await self._decide(inputs)
         outcome = await asyncio.to_thread(self._concluded, key, decided)
-        memory.valid = outcome.valid
+        memory.valid, memory.packed = outcome.valid, decided.packed
         memory.device_errors = outcome.cordons[key].errors if key in outcome.cordons else DeviceErrors()
         self._scaling.after(key, outcome)
         self._rollouts.after(outcome.rollouts)
@@ -184,17 +184,17 @@ class Reconciler:
                 placeholders=bool(self._cluster.placeholder_priority_class),
             )
             # On a thread of its own: a decision may take a second where there are a thousand models.
-            decided = await asyncio.to_thread(lambda: self._decided(key, snapshot()))
+            decided = await asyncio.to_thread(lambda: self._decided(inputs, snapshot()))
             if not inputs.is_unreadable:
                 builds = decided.builds.get(key, ())
                 self._mark_changed(self._reservations.decided(key, decided.servers(key), decided.plan, builds))
         return decided
 
-    def _decided(self, key: PoolKey, snapshot: FleetSnapshot) -> DecidedRound:
+    def _decided(self, inputs: RoundInputs, snapshot: FleetSnapshot) -> DecidedRound:
         """Return the decisions on a snapshot."""
         now = self._clock()
-        with faults_recorded(self._record, key, snapshot, now, DRAIN_PERIOD):
-            return decide(snapshot, now)
+        with faults_recorded(self._record, inputs.key, snapshot, now, DRAIN_PERIOD):
+            return decide(snapshot, now, last_packed=inputs.memory.packed)
 
     def _concluded(self, key: PoolKey, decided: DecidedRound) -> RoundOutcome:
         """Return the outcome of a round, and record it."""

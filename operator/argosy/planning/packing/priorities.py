@@ -28,12 +28,13 @@ class Shortfall:
 @dataclass(frozen=True, slots=True)
 class RankedPlan:
     """A plan by priorities. Only required replicas are unplaced in `plan`; `shortfalls` has the missing optional ones,
-    by pool and group. `facts`: the inputs of the plan.
+    by pool and group. `facts` and `claimed`: the inputs of the plan.
     """
 
     plan: FleetPlan
     facts: tuple[PoolFacts, ...]
     shortfalls: Mapping[GroupKey, Shortfall] = field(default_factory=dict)
+    claimed: frozenset[Device] = frozenset()
 
     def with_more(self, desired: Mapping[GroupKey, int]) -> list[PoolFacts]:
         """Return the facts after this plan is applied, with the `desired` replicas of these groups: at least one more
@@ -58,12 +59,20 @@ def _with_more(facts: PoolFacts, plan: PoolPlan, desired: Mapping[GroupKey, int]
         yield group if replicas is None else replace(group, replicas=min(max(replicas, has + 1), has + most))
 
 
-def pack_by_priority(pools: Sequence[PoolFacts], claimed: Iterable[Device] = ()) -> RankedPlan:
-    """Return every pool's plan, as `pack_fleet` makes it, with what lacks optional replicas alone set apart."""
-    plan, facts = pack_fleet(pools, claimed), {pool.pool: pool for pool in pools}
+def pack_by_priority(
+    pools: Sequence[PoolFacts], claimed: Iterable[Device] = (), last: RankedPlan | None = None
+) -> RankedPlan:
+    """Return every pool's plan, as `pack_fleet` makes it, with what lacks optional replicas alone set apart.
+
+    Where the inputs equal those of the `last` plan, return that.
+    """
+    facts, claims = {pool.pool: pool for pool in pools}, frozenset(claimed)
+    if last is not None and last.claimed == claims and last.facts == tuple(facts.values()):
+        return last
+    plan = pack_fleet(pools, claims)
     shortfalls: dict[GroupKey, Shortfall] = {}
     ranked = tuple(_without_extras(pool_plan, facts[pool_plan.pool], shortfalls) for pool_plan in plan.pools)
-    return RankedPlan(FleetPlan(ranked), tuple(facts.values()), shortfalls)
+    return RankedPlan(FleetPlan(ranked), tuple(facts.values()), shortfalls, claims)
 
 
 def _without_extras(plan: PoolPlan, facts: PoolFacts, shortfalls: dict[GroupKey, Shortfall]) -> PoolPlan:
