@@ -4,7 +4,7 @@ import asyncio
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import yaml
@@ -110,28 +110,29 @@ def _report(
         raise typer.Exit(1)
     if plot is not None:
         draw(plot, measured, proposal)
-    written = None if proposal is None else patch(profiled.model.name, profiled.model.namespace, proposal)
+    written = None if proposal is None else patch(profiled.model, proposal)
     if patch_file is not None and written is not None:
         patch_file.write_text(yaml.safe_dump(written, sort_keys=False))
-    _print(profiled.model.name, measured, proposal, written, machine, output)
+    _print(profiled, measured, proposal, written, machine, output)
     if proposal is None:
         typer.echo(no_proposal(measured, budget), err=True)
         raise typer.Exit(_NO_PROPOSAL)
 
 
 def _print(
-    name: str,
+    profiled: Profiled,
     measured: Sweep,
     proposal: Proposal | None,
-    written: dict[str, object] | None,
+    written: dict[str, Any] | None,
     machine: str,
     output: Output,
 ) -> None:
     match output:
         case Output.TABLE:
-            console(_PIPE_WIDTH).print(tables(f"{name} on {machine}", measured, proposal))
+            settings = written["spec"] if written is not None else None
+            console(_PIPE_WIDTH).print(tables(f"{profiled.model.name} on {machine}", measured, proposal, settings))
         case Output.JSON:
-            print_document(document(measured, proposal), as_json=True)
+            print_document(document(measured, proposal, takes_batches=profiled.takes_batches), as_json=True)
         case Output.SVG:
             draw(sys.stdout.buffer, measured, proposal)
         case Output.YAML if written is not None:

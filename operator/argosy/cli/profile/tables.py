@@ -1,5 +1,8 @@
 """The result of a profile at a terminal: a row for each point, and the proposal in words."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -10,15 +13,17 @@ from argosy.bench.profile.settings import gpu_memory
 from argosy.planning.amounts import gib
 
 
-def tables(title: str, measured: Sweep, proposal: Proposal | None) -> RenderableType:
-    """Return all of a profile for people."""
+def tables(
+    title: str, measured: Sweep, proposal: Proposal | None, settings: Mapping[str, Any] | None
+) -> RenderableType:
+    """Return all of a profile for people. `settings`: those that are proposed, as the patch has them."""
     table = Table("instances", "batch", "rows/s", "p50", "p95", "host memory", "GPU memory", "", title=title)
     knees = {knee(measured.curve(count)) for count in measured.instances}
     for point in measured.points:
         marks = ["knee"] if point in knees else []
         marks += ["proposed"] if proposal is not None and point == proposal.point else []
         table.add_row(*_cells(point), ", ".join(marks))
-    return Group(table, Text(_sentence(proposal))) if proposal is not None else table
+    return Group(table, Text(_sentence(proposal, settings or {}))) if proposal is not None else table
 
 
 def no_proposal(measured: Sweep, budget: float | None) -> str:
@@ -37,17 +42,19 @@ def _cells(point: Point) -> list[str]:
     return [str(point.instances), str(point.batch), rows, _ms(point.p50), _ms(point.p95), gib(point.memory.host), gpu]
 
 
-def _sentence(proposal: Proposal) -> str:
-    point = proposal.point
-    parts = [f"instances: {point.instances}", f"maxBatchSize: {point.batch}"]
-    if point.batch > 1:
-        parts.append(f"maxQueueDelayMicroseconds: {round(proposal.delay * 1e6)}")
-    if proposal.preferred:
-        parts.append(f"preferredBatchSizes: {[*proposal.preferred, point.batch]}")
-    memory = gpu_memory(point.memory, point.instances)
-    parts += [f"gpuMemory: {memory}"] if memory else []
-    most = f"{point.throughput:.1f} rows/s, a request within {_ms(proposal.latency)}"
-    return f"proposed: {', '.join(parts)} ({most})"
+def _sentence(proposal: Proposal, settings: Mapping[str, Any]) -> str:
+    """Return the settings of the patch in words, with what was measured with them."""
+    most = f"{proposal.point.throughput:.1f} rows/s, a request within {_ms(proposal.latency)}"
+    return f"proposed: {', '.join(_settings(settings))} ({most})"
+
+
+def _settings(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each setting, those within others as well; of one that is to be left out, that."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _settings(value)
+        else:
+            yield f"no {name}" if value is None else f"{name}: {value}"
 
 
 def _ms(seconds: float) -> str:

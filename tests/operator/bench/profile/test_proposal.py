@@ -1,7 +1,10 @@
 """Knee and proposals on given curves, and the patch that they become."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
-from tests.operator.planning.declared import model_body, parsed
+from tests.operator.planning.declared import model, model_body, parsed
 
 from argosy.bench.profile.points import Failure, Memory, Point, Sweep, point
 from argosy.bench.profile.proposal import Proposal, knee, propose
@@ -81,24 +84,64 @@ def test_a_point_has_the_rows_of_all_requests() -> None:
     assert one.p95 > 0.1
 
 
+UNEVEN = {4: 0.010, 6: 0.020, 8: 0.0165, 16: 0.030}
+MANIFESTS: list[dict[str, Any]] = [
+    {},
+    {"maxBatchSize": 0},
+    {"maxBatchSize": 64, "batching": {"maxQueueDelayMicroseconds": 500, "preferredBatchSizes": [32, 64]}},
+    {"maxBatchSize": 64, "batching": {}, "instances": 4},
+    {"maxBatchSize": 8, "scaling": {"minInstances": 2, "maxInstances": 4, "maxQueueDelay": "2ms"}},
+]
+
+
+def merged(target: Any, change: Any) -> Any:
+    """Return a document after a JSON merge patch (RFC 7396)."""
+    if not isinstance(change, Mapping):
+        return change
+    fields = dict(target) if isinstance(target, Mapping) else {}
+    for name, value in change.items():
+        if value is None:
+            fields.pop(name, None)
+        else:
+            fields[name] = merged(fields.get(name), value)
+    return fields
+
+
 @pytest.mark.parametrize("memory", [NO_MEMORY, Memory(10 * MIB, 1500 * MIB)])
-@pytest.mark.parametrize("seconds", [SATURATING, {1: 0.01}, {4: 0.010, 6: 0.020, 8: 0.0165, 16: 0.030}])
-def test_the_patch_makes_a_valid_manifest(seconds: dict[int, float], memory: Memory) -> None:
-    proposal = proposed(Sweep(curve(seconds, 2, memory)), 0.2)
-    written = patch("m", "default", proposal)
-    body = model_body("m", memory=0 if memory.gpu is None else 1)
-    assert isinstance(written["spec"], dict)
-    spec = parsed({**body, "spec": {**body["spec"], **written["spec"]}}).spec
+@pytest.mark.parametrize("seconds", [SATURATING, {1: 0.01}, UNEVEN])
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_the_patched_manifest_is_valid_and_has_what_was_proposed(
+    manifest: dict[str, Any], seconds: dict[int, float], memory: Memory
+) -> None:
+    takes_batches = manifest.get("maxBatchSize") != 0
+    proposal = proposed(Sweep(curve(seconds if takes_batches else {1: 0.01}, 2, memory)), 0.2)
+    body = model_body("m", memory=0 if memory.gpu is None else 1, **manifest)
+    spec = parsed(merged(body, patch(parsed(body), proposal))).spec
     assert spec.instances == 2
-    assert (spec.max_batch_size or 1) == proposal.point.batch
+    assert spec.max_batch_size == (proposal.point.batch if takes_batches else 0)
+    preferred = spec.batching.preferred_batch_sizes if spec.batching is not None else ()
+    assert preferred == ((*proposal.preferred, proposal.point.batch) if proposal.preferred else ())
     if memory.gpu is not None:
         assert spec.footprint.gpu_memory == 768 * MIB
+
+
+def test_the_patch_of_a_batch_of_one_joins_no_requests() -> None:
+    proposal = proposed(Sweep(curve({1: 0.01})), 1.0)
+    plain = patch(model("m", maxBatchSize=64), proposal)["spec"]
+    assert plain == {"instances": 1, "maxBatchSize": 1}
+    waiting = model("m", maxBatchSize=64, batching={"maxQueueDelayMicroseconds": 500, "preferredBatchSizes": [32]})
+    batching = patch(waiting, proposal)["spec"]["batching"]
+    assert batching == {"maxQueueDelayMicroseconds": 0, "preferredBatchSizes": None}
+
+
+def test_memory_of_a_gpu_is_no_setting_of_a_model_on_the_cpu() -> None:
+    proposal = proposed(Sweep(curve({1: 0.01}, memory=Memory(10 * MIB, 1500 * MIB))))
+    assert "footprint" not in patch(model("m", memory=0), proposal)["spec"]
 
 
 def test_the_document_has_all_that_was_measured() -> None:
     sweep = Sweep(curve(SATURATING), [Failure(2, 0, "it does not load")])
     written = document(sweep, proposed(sweep))
-    assert isinstance(written["points"], list)
     assert written["points"][0] == {
         "instances": 1,
         "batch": 1,
@@ -112,6 +155,8 @@ def test_the_document_has_all_that_was_measured() -> None:
     assert written["knees"] == {"1": 8}
     assert written["failures"] == [{"instances": 2, "batch": 0, "message": "it does not load"}]
     assert document(Sweep(), None)["proposal"] is None
+    alone = Sweep(curve({1: 0.01}))
+    assert document(alone, proposed(alone), takes_batches=False)["proposal"]["maxBatchSize"] == 0
 
 
 def test_a_failure_says_at_what_size() -> None:
