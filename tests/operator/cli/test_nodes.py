@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.operator.planning.nodes.slices_v1 import divisible, gpu, resource_slice
 
-from argosy.cli.planning.nodes import NodesError, parse_nodes, read_nodes
+from argosy.cli.planning.nodes import NodesError, ReadNodes, faults_of, parse_nodes, read_nodes
+from argosy.planning.facts import Node
 
 H100 = {
     "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
@@ -24,8 +25,12 @@ def body(name: str = "a", gpus: object = "4", **changed: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status, **changed}
 
 
-def read(*bodies: dict[str, Any]) -> Any:
+def parsed(*bodies: dict[str, Any]) -> ReadNodes:
     return parse_nodes(json.dumps({"kind": "NodeList", "items": list(bodies)}), "nodes.json")
+
+
+def read(*bodies: dict[str, Any]) -> tuple[Node, ...]:
+    return parsed(*bodies).nodes
 
 
 def test_gpus_come_from_labels_and_capacity() -> None:
@@ -115,8 +120,8 @@ def test_an_annotation_says_which_gpus_are_joined(annotation: str, groups: list[
 
 
 @pytest.mark.parametrize("annotation", ["0,4", "0-3", "0,1;1,2", "yes"])
-def test_an_annotation_that_cannot_be_is_refused(annotation: str) -> None:
-    with pytest.raises(NodesError, match=r"Node a: metadata.annotations\[argosy.dev/nvlink\]: "):
+def test_an_annotation_that_cannot_be_is_named(annotation: str) -> None:
+    with pytest.raises(NodesError, match=r"Node a: takes nothing new: metadata.annotations\[argosy.dev/nvlink\]: "):
         read(body(metadata={"annotations": {"argosy.dev/nvlink": annotation}}))
 
 
@@ -143,24 +148,35 @@ def test_taints_are_retained() -> None:
     assert node.taints == (taint,)
 
 
-def test_every_node_that_is_wrong_is_named() -> None:
-    wrong = [
+def test_a_node_that_cannot_be_read_takes_nothing_new_and_the_others_count() -> None:
+    odd = [
         body("a", labels={"nvidia.com/gpu.memory": "80G"}),
         body("b", gpus="four"),
         body("c"),
-        body("c"),
+        body("c", gpus="1"),
         {"kind": "Node", "metadata": {}},
         {"kind": "Node", "metadata": {"name": "d", "labels": ["x"]}},
     ]
-    with pytest.raises(NodesError) as caught:
-        read(*wrong)
-    assert list(caught.value.problems) == [
-        "nodes.json: Node a: metadata.labels[nvidia.com/gpu.memory]: expected a whole number; found '80G'",
-        "nodes.json: Node b: status.capacity[nvidia.com/gpu]: expected a whole number; found 'four'",
-        "nodes.json: Node c: there are two nodes named c; keep one",
+    result = parsed(*odd)
+    assert [(node.name, len(node.gpus), node.schedulable, node.stale) for node in result.nodes] == [
+        ("a", 0, False, True),
+        ("b", 0, False, True),
+        ("c", 4, True, False),
+    ]
+    assert list(result.warnings) == [
+        "nodes.json: Node c: there are two nodes named c, and the first counts; keep one",
         "nodes.json: Node: metadata.name: is required",
         "nodes.json: Node d: labels: expected a map; found ['x']",
+        "nodes.json: Node a: takes nothing new: metadata.labels[nvidia.com/gpu.memory]: expected a whole number; found "
+        "'80G'",
+        "nodes.json: Node b: takes nothing new: status.capacity[nvidia.com/gpu]: expected a whole number; found 'four'",
     ]
+    assert [line.partition(": ")[0] for line in faults_of(result.nodes)] == ["Node a", "Node b"]
+
+
+def test_a_file_of_which_no_node_can_be_read_is_refused() -> None:
+    with pytest.raises(NodesError, match=r"Node a: takes nothing new: .*expected a whole number; found 'Unknown'"):
+        read(body("a", labels={"nvidia.com/gpu.memory": "Unknown"}))
 
 
 def test_a_file_without_nodes_says_how_to_get_them(tmp_path: Path) -> None:
@@ -182,7 +198,8 @@ def test_devices_come_from_resource_slices_in_the_file() -> None:
     (node,) = read(*divisible(0, 1), BARE)
     assert [gpu.device.name for gpu in node.gpus] in (["gpu-0", "gpu-1"], ["gpu-1", "gpu-0"])
     half = resource_slice("s", gpu(0), pool={"resourceSliceCount": 2})
-    with pytest.raises(NodesError, match=r"Node a: pool a of gpu.nvidia.com has 1 of 2 ResourceSlices"):
-        read(half, BARE)
-    with pytest.raises(NodesError, match=r"ResourceSlice s: is not as resource.k8s.io/v1 has it"):
-        read(resource_slice("s", gpu(0), devices=["gpu-0"]), BARE)
+    incomplete = parsed(half, BARE)
+    assert "Node a: takes nothing new: pool a of gpu.nvidia.com has 1 of 2 ResourceSlices" in incomplete.warnings[0]
+    assert not incomplete.nodes[0].schedulable
+    (wrong,) = parsed(resource_slice("s", gpu(0), devices=["gpu-0"]), BARE).warnings
+    assert wrong.startswith("nodes.json: ResourceSlice s: is not as resource.k8s.io/v1 has it")

@@ -241,3 +241,29 @@ def test_a_cluster_that_cannot_be_reached_is_an_error(tmp_path: Path) -> None:
     result = run("--cluster", "--kubeconfig", config)
     assert result.exit_code == 1
     assert "gives no way to an API server" in result.stderr
+
+
+def test_an_odd_node_is_a_warning_and_the_others_are_planned_with(tmp_path: Path) -> None:
+    nodes = yaml.safe_load_all(NODES.read_text())
+    every = [item for one in nodes for item in (one.get("items") or [one])]
+    odd = {"kind": "Node", "metadata": {"name": "odd", "labels": {"nvidia.com/gpu.memory": "Unknown"}}}
+    odd["status"] = {"capacity": {"nvidia.com/gpu": "4"}}
+    file = tmp_path / "nodes.json"
+    file.write_text(json.dumps({"kind": "List", "items": [*every, odd]}))
+    plain = run("-f", str(EXAMPLE), "--nodes", str(NODES), "-o", "json")
+    result = run("-f", str(EXAMPLE), "--nodes", str(file), "-o", "json")
+    assert (result.exit_code, result.stdout) == (0, plain.stdout)
+    assert "Node odd: takes nothing new: metadata.labels[nvidia.com/gpu.memory]: expected a whole" in result.stderr
+    copy = run("-f", str(EXAMPLE), "--nodes", str(file), "--with-node", "odd")
+    assert copy.exit_code == 1
+    assert "--with-node odd: the devices of this node cannot be read; name another node to copy" in copy.stderr
+    document = json.loads(plain.stdout)
+    document["pools"][0]["servers"][0]["node"] = "odd"
+    ran = tmp_path / "plan.json"
+    ran.write_text(json.dumps(document))
+    running = run("-f", str(EXAMPLE), "--nodes", str(file), "--from", str(ran))
+    assert running.exit_code == 1
+    assert (
+        "the devices of node odd cannot be read; correct the node, or leave its servers out of the plan"
+        in running.stderr
+    )

@@ -24,7 +24,7 @@ def rendered(case: Path) -> dict[str, str]:
     """Return every file of the case's repositories, by its path."""
     resources, problems = parse_documents((case / "input" / "all.yaml").read_text(), "all.yaml")
     assert problems == []
-    nodes = read_nodes(case / "input" / "nodes.yaml")
+    nodes = read_nodes(case / "input" / "nodes.yaml").nodes
     snapshot = FleetSnapshot(tuple(resources), nodes)
     outcome = reconcile(snapshot, NOW)
     built = {key: PoolSnapshot(builds=dict(map(ready, builds))) for key, builds in outcome.builds.items()}

@@ -1,8 +1,9 @@
 """Nodes from a file, as `kubectl get nodes -o yaml` writes them, with the ResourceSlices that are there, too."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from argosy.api.yamltext import YamlTextError, read_documents
 from argosy.local.manifests.reading import unreadable
@@ -10,7 +11,9 @@ from argosy.planning.facts import Node
 from argosy.planning.nodes.dra.documents import RESOURCE_SLICE, PublishedSlice, slice_of
 from argosy.planning.nodes.dra.partitions import offered
 from argosy.planning.nodes.dra.pools import node_devices, with_devices
-from argosy.planning.nodes.parse import BadNodeError, node_of
+from argosy.planning.nodes.parse import BadNodeError, node_of, state_of
+
+_TAKES_NOTHING: Final = "takes nothing new"
 
 
 class NodesError(Exception):
@@ -21,7 +24,17 @@ class NodesError(Exception):
         self.problems = tuple(problems)
 
 
-def read_nodes(path: Path) -> tuple[Node, ...]:
+@dataclass(frozen=True, slots=True)
+class ReadNodes:
+    """The nodes of a file. `warnings`: of nodes that take nothing new, and of documents that count for nothing, with
+    the reason.
+    """
+
+    nodes: tuple[Node, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def read_nodes(path: Path) -> ReadNodes:
     """Return the nodes in a YAML or JSON file: Nodes, a NodeList or a List. Raises NodesError."""
     try:
         text = path.read_text()
@@ -30,29 +43,34 @@ def read_nodes(path: Path) -> tuple[Node, ...]:
     return parse_nodes(text, str(path))
 
 
-def parse_nodes(text: str, source: str) -> tuple[Node, ...]:
+def parse_nodes(text: str, source: str) -> ReadNodes:
     """Return the nodes in a text, with the devices that its ResourceSlices publish; `source` is its name in messages.
-    Raises NodesError.
+
+    As in a cluster, a node that cannot be read takes nothing new, and the others are planned with. Raises NodesError
+    where no node can be read.
     """
     nodes: dict[str, Node] = {}
     slices: list[PublishedSlice] = []
-    problems: list[str] = []
+    warnings: list[str] = []
     try:
         for label, body in (item for document in read_documents(text) for item in _bodies(document.value)):
             try:
                 _read(body, nodes, slices)
             except BadNodeError as error:
-                problems.append(f"{source}: {label}: {error}")
+                warnings.append(f"{source}: {label}: {error}")
     except YamlTextError as error:
-        problems.append(f"{source}: {error}")
-    if not nodes and not problems:
-        problems.append(f"{source}: holds no Node; write nodes to a file with: kubectl get nodes -o yaml > nodes.yaml")
+        raise NodesError([f"{source}: {error}"]) from error
     every = with_devices(nodes.values(), node_devices(slices))
-    wrong = (node for node in every if node.fault != nodes[node.name].fault)
-    problems += [f"{source}: Node {node.name}: {node.fault}" for node in wrong]
-    if problems:
-        raise NodesError(problems)
-    return offered(every, ())
+    warnings += [f"{source}: Node {node.name}: {_TAKES_NOTHING}: {node.fault}" for node in every if node.fault]
+    if all(node.stale for node in nodes.values()):
+        none = f"{source}: holds no Node; write nodes to a file with: kubectl get nodes -o yaml > nodes.yaml"
+        raise NodesError(warnings or [none])
+    return ReadNodes(offered(every, ()), tuple(warnings))
+
+
+def faults_of(nodes: Iterable[Node]) -> tuple[str, ...]:
+    """Return a line for each node of a cluster that takes nothing new because it cannot be read or is broken."""
+    return tuple(f"Node {node.name}: {_TAKES_NOTHING}: {node.fault}" for node in nodes if node.fault)
 
 
 def _read(body: Mapping[str, Any], nodes: dict[str, Node], slices: list[PublishedSlice]) -> None:
@@ -64,10 +82,18 @@ def _read(body: Mapping[str, Any], nodes: dict[str, Node], slices: list[Publishe
             raise BadNodeError(f"is not as resource.k8s.io/v1 has it ({error}); write it with kubectl") from error
         slices += [published] if published is not None else []
         return
-    node = node_of(body)
+    node = _node(body)
     if node.name in nodes:
-        raise BadNodeError(f"there are two nodes named {node.name}; keep one")
+        raise BadNodeError(f"there are two nodes named {node.name}, and the first counts; keep one")
     nodes[node.name] = node
+
+
+def _node(body: Mapping[str, Any]) -> Node:
+    """Return a node, without devices and with the reason where these cannot be read. Raises BadNodeError."""
+    try:
+        return node_of(body)
+    except BadNodeError as error:
+        return replace(state_of(body), fault=str(error))
 
 
 def _bodies(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -76,7 +76,7 @@ def plan(
     fleet = _fleet(fleet_options, now)
     _check_models(models or (), fleet.snapshot, explain)
     outcome, builds = built_plan(fleet.snapshot, now)
-    _print_notes(fleet.snapshot, outcome)
+    _print_notes(fleet, outcome)
     placed, facts, advice = outcome.plan, outcome.facts, _advice(outcome)
     placed, proofs = _proven(facts, placed, fleet, prove_limit) if prove else (placed, ())
     changes = difference(fleet.running, placed) if fleet.running is not None else None
@@ -130,10 +130,17 @@ def _fleet(options: FleetOptions, now: datetime) -> Fleet:
         refuse(error.problems)
 
 
-def _print_notes(snapshot: FleetSnapshot, outcome: RoundOutcome) -> None:
-    """Print what the operator would report of the resources: problems of a cluster's, and settings that surprise."""
-    resources = snapshot.resources
-    for line in (*outcome.problems, *settings_without_effect(resources), *advice_on_changes(resources, {})):
+def _print_notes(fleet: Fleet, outcome: RoundOutcome) -> None:
+    """Print what the operator would report of nodes and resources: nodes that take nothing new, problems of a
+    cluster's resources, and settings that surprise.
+    """
+    resources = fleet.snapshot.resources
+    for line in (
+        *fleet.warnings,
+        *outcome.problems,
+        *settings_without_effect(resources),
+        *advice_on_changes(resources, {}),
+    ):
         typer.echo(line, err=True)
 
 

@@ -92,6 +92,9 @@ def _machines(nodes: Path | None) -> tuple[Node, ...]:
     if nodes is None:
         return (this_machine(),)
     try:
-        return read_nodes(nodes)
+        machines = read_nodes(nodes)
     except NodesError as error:
         refuse(error.problems)
+    for line in machines.warnings:
+        typer.echo(line, err=True)
+    return machines.nodes

@@ -23,7 +23,7 @@ def servers_of(document: Any) -> dict[PoolKey, list[CurrentServer]]:
 
 def problems(servers: Servers, pools: Collection[PoolKey], nodes: Sequence[Node]) -> Iterator[str]:
     """Yield what is wrong with the servers in a fleet of these pools and nodes."""
-    devices = {node.name: {gpu.index for gpu in node.gpus} for node in nodes}
+    devices = {node.name: None if node.stale else {gpu.index for gpu in node.gpus} for node in nodes}
     for pool in (pool for pool in servers if pool not in pools):
         yield f"pool {pool}: there is no such ServingPool; add its manifest, or leave it out of the plan"
     for pool, of_pool in servers.items():
@@ -33,11 +33,16 @@ def problems(servers: Servers, pools: Collection[PoolKey], nodes: Sequence[Node]
     yield from _doubles(servers)
 
 
-def _lack(server: CurrentServer, nodes: Mapping[str, set[int]]) -> str:
-    """Return what is wrong with one server, in words; empty if nothing."""
+def _lack(server: CurrentServer, nodes: Mapping[str, set[int] | None]) -> str:
+    """Return what is wrong with one server, in words; empty if nothing. The devices of some nodes are not known."""
     if server.node not in nodes:
         return f"there is no node {server.node}. To plan without a node, name it by --without-node"
-    missing = sorted(set(server.gpus) - nodes[server.node])
+    devices = nodes[server.node]
+    if devices is None:
+        return (
+            f"the devices of node {server.node} cannot be read; correct the node, or leave its servers out of the plan"
+        )
+    missing = sorted(set(server.gpus) - devices)
     if missing:
         return f"node {server.node} has no {device_name(missing[0])}"
     for model, gpus in server.placed.items():

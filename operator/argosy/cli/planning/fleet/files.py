@@ -23,18 +23,18 @@ class FleetError(Exception):
         super().__init__("; ".join(self.problems))
 
 
-def files_snapshot(filenames: Sequence[Path], nodes: Path) -> FleetSnapshot:
-    """Return the fleet that these files declare. Nothing runs. Raises FleetError."""
+def files_snapshot(filenames: Sequence[Path], nodes: Path) -> tuple[FleetSnapshot, tuple[str, ...]]:
+    """Return the fleet that these files declare, and warnings of its nodes. Nothing runs. Raises FleetError."""
     manifests = read_manifests(*filenames)
     shapes = local_shapes(manifests.resources)
     wrong = [str(problem) for problem in checked(manifests, shapes).problems]
     try:
         machines = read_nodes(nodes)
     except NodesError as error:
-        wrong += error.problems
+        raise FleetError([*wrong, *error.problems]) from error
     if wrong:
-        raise FleetError(wrong)
-    return FleetSnapshot(tuple(manifests.resources), machines, shapes=shapes)
+        raise FleetError([*wrong, *machines.warnings])
+    return FleetSnapshot(tuple(manifests.resources), machines.nodes, shapes=shapes), machines.warnings
 
 
 def with_servers_of(snapshot: FleetSnapshot, file: Path) -> FleetSnapshot:

@@ -11,6 +11,7 @@ import typer
 from argosy.cli.planning.built_plan import built_plan
 from argosy.cli.planning.fleet.files import FleetError, files_snapshot, with_servers, with_servers_of
 from argosy.cli.planning.fleet.what_if import NO_MANIFESTS, Changes, changed
+from argosy.cli.planning.nodes import faults_of
 from argosy.local.manifests.reading import read_manifests
 from argosy.planning.explanation.difference import Running
 from argosy.snapshot import FleetSnapshot
@@ -24,10 +25,13 @@ _NO_FLEET = "--filename or --cluster is required: name manifests, or plan what a
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The fleet to plan. `running`: the servers that the plan is compared with; None where nothing runs."""
+    """The fleet to plan. `running`: the servers that the plan is compared with; None where nothing runs. `warnings`: of
+    nodes that take nothing new.
+    """
 
     snapshot: FleetSnapshot
     running: Running | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +114,22 @@ class FleetOptions:
             raise FleetError(problems)
         add = read_manifests(*self.add) if self.add else NO_MANIFESTS
         tried = Changes(add, tuple(self.remove or ()), tuple(self.without_node or ()), tuple(self.with_node or ()))
-        snapshot = self._snapshot()
+        snapshot, warnings = self._snapshot()
         if not (self.cluster or self.running or tried.is_empty):
             snapshot = _carried_out(snapshot, now)
         running = {key: pool.servers for key, pool in snapshot.pools.items()}
-        return Fleet(changed(snapshot, tried), running if self.cluster or self.running or not tried.is_empty else None)
+        compared = self.cluster or self.running or not tried.is_empty
+        return Fleet(changed(snapshot, tried), running if compared else None, warnings)
 
-    def _snapshot(self) -> FleetSnapshot:
-        """Return the fleet as it is. Raises FleetError."""
+    def _snapshot(self) -> tuple[FleetSnapshot, tuple[str, ...]]:
+        """Return the fleet as it is, and warnings of its nodes. Raises FleetError."""
         if self.cluster:
-            return _of_cluster(self.kubeconfig, self.context, self.namespace or ())
+            snapshot = _of_cluster(self.kubeconfig, self.context, self.namespace or ())
+            return snapshot, faults_of(snapshot.nodes)
         if self.nodes is None:
             raise FleetError([_NO_NODES])
-        snapshot = files_snapshot(self.filename or (), self.nodes)
-        return with_servers_of(snapshot, self.running) if self.running is not None else snapshot
+        snapshot, warnings = files_snapshot(self.filename or (), self.nodes)
+        return with_servers_of(snapshot, self.running) if self.running is not None else snapshot, warnings
 
     def _contradictions(self) -> Iterator[str]:
         """Yield what is wrong with these options together."""

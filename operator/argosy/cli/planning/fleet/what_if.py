@@ -129,7 +129,11 @@ def _added(snapshot: FleetSnapshot, changes: Changes, problems: list[str]) -> It
 def _model(nodes: Sequence[Node], kind: str, problems: list[str]) -> Node | None:
     """Return the node that new ones of this type are like; None where that is not clear."""
     named = [node for node in nodes if node.name == kind]
-    alike = named or [node for node in nodes if kind in (node.product, node.labels.get(_INSTANCE_TYPE))]
+    if named and named[0].stale:
+        problems.append(f"--with-node {kind}: the devices of this node cannot be read; name another node to copy")
+        return None
+    known = [node for node in nodes if not node.stale]
+    alike = named or [node for node in known if kind in (node.product, node.labels.get(_INSTANCE_TYPE))]
     if not alike:
         types = {node.product for node in nodes} | {node.labels.get(_INSTANCE_TYPE, "") for node in nodes}
         existing = [*sorted(types - {""}), *(node.name for node in nodes)]
