@@ -157,7 +157,7 @@ def test_a_node_that_cannot_be_read_takes_nothing_new_and_the_others_count() -> 
         {"kind": "Node", "metadata": {}},
         {"kind": "Node", "metadata": {"name": "d", "labels": ["x"]}},
     ]
-    result = parsed(*odd)
+    result, expected = parsed(*odd), "expected a whole number; found"
     assert [(node.name, len(node.gpus), node.schedulable, node.stale) for node in result.nodes] == [
         ("a", 0, False, True),
         ("b", 0, False, True),
@@ -167,9 +167,8 @@ def test_a_node_that_cannot_be_read_takes_nothing_new_and_the_others_count() -> 
         "nodes.json: Node c: there are two nodes named c, and the first counts; keep one",
         "nodes.json: Node: metadata.name: is required",
         "nodes.json: Node d: labels: expected a map; found ['x']",
-        "nodes.json: Node a: takes nothing new: metadata.labels[nvidia.com/gpu.memory]: expected a whole number; found "
-        "'80G'",
-        "nodes.json: Node b: takes nothing new: status.capacity[nvidia.com/gpu]: expected a whole number; found 'four'",
+        f"nodes.json: Node a: takes nothing new: metadata.labels[nvidia.com/gpu.memory]: {expected} '80G'",
+        f"nodes.json: Node b: takes nothing new: status.capacity[nvidia.com/gpu]: {expected} 'four'",
     ]
     assert [line.partition(": ")[0] for line in faults_of(result.nodes)] == ["Node a", "Node b"]
 

@@ -9,7 +9,6 @@ from rich.text import Text
 
 from argosy.bench.profile.points import Point, Sweep
 from argosy.bench.profile.proposal import Proposal, knee, latency
-from argosy.bench.profile.settings import gpu_memory
 from argosy.planning.amounts import gib
 
 

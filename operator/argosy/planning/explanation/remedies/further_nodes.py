@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from argosy.planning.amounts import quantity
 from argosy.planning.explanation.remedies.devices import PoolDevices
 from argosy.planning.explanation.remedies.remedy import Remedy, RemedyKind
 from argosy.planning.explanation.remedies.trial import replicas_of
@@ -23,7 +22,8 @@ def further_nodes(pool: PoolDevices, group: Group, replicas: int) -> Iterator[Re
         if pool.trial.fits(pool.trial.part(group, [], further=_nodes_like(like, 1))):
             named = f"one more node like {like.name}" + (f" ({_type(like)})" if like.product else "")
             count = _count(pool, group, like, replicas) if replicas > 1 else 1
-            every = f" ({count} for all {quantity(replicas, 'replica')} that lack one)" if count > 1 else ""
+            of = "of its replicas that lack one" if group.replicas > 1 else "that need the same"
+            every = f" ({count} for all {replicas} {of})" if count > 1 else ""
             yield Remedy(RemedyKind.NODE, named + every, f"--with-node {like.name}{f'={count}' if count > 1 else ''}")
             return
 

@@ -103,4 +103,4 @@ def _headroom_with(device: DeviceUse, memory: int) -> int:
     """
     total = device.empty.memory + device.empty.headroom
     taken = device.empty.memory - device.left.memory
-    return (total - taken - memory) * 1000 // total // 10 * 10
+    return (total - taken - memory) * 1000 // max(1, total) // 10 * 10
