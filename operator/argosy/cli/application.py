@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
 GROUPS = {
     "Serve on this machine": {
@@ -51,6 +53,20 @@ _EPILOG = {
     "crds": "Example: argosy crds --check",
 }
 _PASS_FLAGS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+_USAGE_ERROR = typer.BadParameter.__mro__[1]
+"""Click's UsageError, which some releases of typer have in a package of their own."""
+
+
+class InputCommand(TyperCommand):
+    """A command whose usage errors are errors of its input: exit status 1. With 2 commands say what came of theirs."""
+
+    def make_context(self, *args: Any, **settings: Any) -> Any:
+        """Parse the arguments. Raises UsageError."""
+        try:
+            return super().make_context(*args, **settings)
+        except _USAGE_ERROR as error:
+            vars(error)["exit_code"] = 1
+            raise
 
 
 def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
@@ -80,4 +96,4 @@ def _add(app: typer.Typer, name: str) -> None:
     elif name == "serve":
         app.command(add_help_option=False, context_settings=_PASS_FLAGS_ON, rich_help_panel=group)(command)
     else:
-        app.command(epilog=_EPILOG.get(name), rich_help_panel=group)(command)
+        app.command(cls=InputCommand, epilog=_EPILOG.get(name), rich_help_panel=group)(command)

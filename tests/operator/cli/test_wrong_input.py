@@ -74,6 +74,30 @@ def test_a_value_of_another_type_is_shown_as_it_is_written(spec: str, message: s
     assert any(line.endswith(message) for line in result.stderr.splitlines()), result.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "-o", "png"),
+        ("plan", "--bogus"),
+        ("plan", "--prove", "--prove-limit", "0"),
+        ("plan", "--cluster", "--kubeconfig", "/nonexistent"),
+        ("profile", "--bogus"),
+        ("profile", "m", "--seconds", "0"),
+        ("profile",),
+        ("render", "--bogus"),
+        ("replay",),
+        ("bench", "--bogus"),
+        ("advise", "--bogus"),
+    ],
+    ids=" ".join,
+)
+def test_options_that_cannot_be_are_wrong_input(arguments: tuple[str, ...]) -> None:
+    """Of these commands exit status 2 says what came of the input."""
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "Usage: " in result.stderr
+
+
 def test_tabs_are_named() -> None:
     Path("m.yaml").write_text(f"{MODEL}\tversion: 1\n")
     result = run("plan", "-f", "m.yaml", "--nodes", NODES)
