@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import typer
 from typer.core import TyperCommand
@@ -53,7 +53,7 @@ _EPILOG = {
     "crds": "Example: argosy crds --check",
 }
 _PASS_FLAGS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
-_USAGE_ERROR = typer.BadParameter.__mro__[1]
+_USAGE_ERROR = cast("type[Exception]", typer.BadParameter.__mro__[1])
 """Click's UsageError, which some releases of typer have in a package of their own."""
 
 

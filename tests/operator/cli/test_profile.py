@@ -91,6 +91,7 @@ def run(files: Path, *arguments: str) -> Result:
         (["fussy", "--shape", "X=4", "--shape", "Z=4"], "--shape: there is no input Z; the inputs are X"),
         (["fussy", "--patch", "/"], "--patch /: is a folder; name a file in it"),
         (["fussy", "-b", "0"], "--batches: '0' is no list of numbers from 1"),
+        (["fussy", "-i", "257"], "--instances: '257' is no list of numbers from 1 to 256"),
         (["fussy", "-i", "1,two"], "--instances: '1,two' is no list of numbers from 1"),
         (["fussy", "--latency-budget", "soon"], "--latency-budget: "),
         (["fussy", "--latency-budget", "0s"], "--latency-budget: must be more than 0s"),
@@ -108,6 +109,14 @@ def test_bad_input_is_refused_before_anything_is_started(files: Path, arguments:
     assert result.exit_code == 1
     assert message in result.stderr
     assert "loading" not in result.stderr
+
+
+def test_manifests_that_are_not_named_are_one_error() -> None:
+    app = typer.Typer()
+    app.command()(profile)
+    result = CliRunner().invoke(app, ["fussy"])
+    assert result.exit_code == 1
+    assert result.stderr == "--filename: name the manifests, or measure in a cluster by --job\n"
 
 
 def test_a_sweep_ends_at_the_size_that_fails_and_proposes_what_works(files: Path) -> None:

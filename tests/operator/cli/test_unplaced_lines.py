@@ -2,8 +2,12 @@
 
 from collections.abc import Sequence
 
+import pytest
+
 from argosy.api.values.identity import PoolKey
+from argosy.cli.planning.explanation.remedies import remedy_lines
 from argosy.cli.planning.plan_table import unplaced_lines
+from argosy.planning.explanation.remedies.remedy import Remedy, RemedyKind
 from argosy.planning.plan import FleetPlan, PoolPlan, Unplaced
 
 SHORT = "{} needs 90 GiB on one GPU; the largest usable is 63.7 GiB"
@@ -49,3 +53,13 @@ def test_a_name_within_another_word_stays() -> None:
         "m fits nowhere (GpuTooSmall): m needs 1 GiB on node m-a",
         "n fits nowhere (GpuTooSmall): n needs 1 GiB on node n-a",
     ]
+
+
+@pytest.mark.parametrize(
+    ("count", "named"), [(1, "it"), (2, "m0 or m1"), (3, "m0, m1 or m2"), (5, "m0, m1, m2 or 2 more")]
+)
+def test_a_remedy_names_the_first_of_those_that_it_is_for(count: int, named: str) -> None:
+    keys = [(PoolKey("default/p"), f"m{at}") for at in range(count)]
+    remedy = Remedy(RemedyKind.NODE, "one more node like a", "--with-node a")
+    (line,) = remedy_lines(dict.fromkeys(keys, (remedy,)), keys, 4)
+    assert line == f"  {named} would fit with: one more node like a (try --with-node a)"

@@ -11,8 +11,10 @@ from argosy.local.manifests.reading import read_manifests
 from argosy.local.profiling.manifest import BATCHES, Profiled, find, shape_errors
 from argosy.local.profiling.sweep import Steps
 
-_MOST: Final = 65536
-"""The largest number of rows or instances: more is a mistake in writing."""
+_MOST_ROWS: Final = 65536
+"""The largest number of rows: more is a mistake in writing."""
+_MOST_INSTANCES: Final = 256
+"""The most that spec.instances may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ def read_inputs(
     shapes = _shapes(texts.shapes, problems)
     budget = _budget(texts.latency_budget, problems)
     profiled = _profiled(texts, resources, problems)
-    instances = _numbers("--instances", texts.instances, problems)
+    instances = _numbers("--instances", texts.instances, _MOST_INSTANCES, problems)
     batches = _batches(texts.batches, profiled, problems)
     if profiled is not None:
         problems += shape_errors(profiled.model, list(shapes))
@@ -48,6 +50,8 @@ def read_inputs(
 
 def _profiled(texts: Inputs, resources: Sequence[Resource] | None, problems: list[str]) -> Profiled | None:
     if resources is None:
+        if not texts.filenames:
+            return None  # said of the options
         manifests = read_manifests(*texts.filenames)
         if manifests.problems:
             problems += map(str, manifests.problems)
@@ -64,7 +68,7 @@ def _batches(text: str | None, profiled: Profiled | None, problems: list[str]) -
     """Return the sizes: those of the option, or powers of two up to the model's largest batch, and that."""
     declared = profiled.model.spec.max_batch_size if profiled is not None else None
     if text is not None:
-        sizes = _numbers("--batches", text, problems)
+        sizes = _numbers("--batches", text, _MOST_ROWS, problems)
         if declared == 0 and sizes != [1]:
             problems.append("--batches: the model takes no batches (maxBatchSize: 0); leave the option out")
         return sizes
@@ -73,13 +77,13 @@ def _batches(text: str | None, profiled: Profiled | None, problems: list[str]) -
     return [*sizes, most]
 
 
-def _numbers(option: str, text: str, problems: list[str]) -> list[int]:
+def _numbers(option: str, text: str, most: int, problems: list[str]) -> list[int]:
     try:
         numbers = sorted({int(part) for part in text.split(",")})
     except ValueError:
         numbers = []
-    if not numbers or not 1 <= numbers[0] <= numbers[-1] <= _MOST:
-        problems.append(f"{option}: {text!r} is no list of numbers from 1 to {_MOST}, such as 1,2,4")
+    if not numbers or not 1 <= numbers[0] <= numbers[-1] <= most:
+        problems.append(f"{option}: {text!r} is no list of numbers from 1 to {most}, such as 1,2,4")
         return [1]
     return numbers
 

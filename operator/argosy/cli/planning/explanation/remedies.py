@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from argosy.api.values.identity import PoolKey
-from argosy.planning.amounts import listed
 from argosy.planning.explanation.remedies.find import Remedies
 
 _NAMED = 3
@@ -19,9 +18,15 @@ def remedy_lines(remedies: Remedies, keys: Sequence[tuple[PoolKey, str]], most: 
             groups.setdefault((remedy.text, remedy.option), []).append(key[1])
     several = len(set(keys)) > 1
     for (text, option), names in sorted(groups.items(), key=lambda entry: -len(entry[1]))[:most]:
-        which = listed(names, _NAMED, " or ") if several else "it"
+        which = _one_of(names) if several else "it"
         tried = f" (try {option})" if option else ""
         yield f"  {which} would fit with: {text}{tried}"
+
+
+def _one_of(names: Sequence[str]) -> str:
+    """Return `a, b or c`; of more names the first, and how many more there are."""
+    every = [*names[:_NAMED], f"{len(names) - _NAMED} more"] if len(names) > _NAMED else names
+    return " or ".join([*filter(None, [", ".join(every[:-1])]), every[-1]])
 
 
 def remedies_document(remedies: Remedies, pool: PoolKey, group: str) -> list[dict[str, Any]]:
