@@ -79,12 +79,12 @@ def test_equivalent_replicas_get_a_number_of_nodes() -> None:
     assert results[POOL, "y0"] == results[POOL, "y2"]
 
 
-def test_nodes_for_all_replicas_are_for_those_of_each_model() -> None:
+def test_a_number_of_nodes_is_for_the_replicas_of_one_model() -> None:
     pool = facts([gpu_node("a", 1)], *(small(f"y{n}", 40, replicas=3) for n in range(3)))
     assert remedies(pool, "y2")[-1] == ("Node", "one more node like a (3 for all 3 of its replicas that lack one)")
 
 
-def test_a_gpu_of_no_known_memory_has_no_remedy_by_headroom() -> None:
+def test_a_gpu_without_memory_has_no_remedy_by_headroom() -> None:
     pool = replace(facts([Node("a", (Gpu(0, 0),))], small("x", 10)), headroom=100)
     assert all(kind == RemedyKind.MEMORY for kind, _ in remedies(pool, "x"))
 

@@ -132,8 +132,8 @@ def _model(nodes: Sequence[Node], kind: str, problems: list[str]) -> Node | None
     if named and named[0].stale:
         problems.append(f"--with-node {kind}: the devices of this node cannot be read; name another node to copy")
         return None
-    known = [node for node in nodes if not node.stale]
-    alike = named or [node for node in known if kind in (node.product, node.labels.get(_INSTANCE_TYPE))]
+    readable = [node for node in nodes if not node.stale]
+    alike = named or [node for node in readable if kind in (node.product, node.labels.get(_INSTANCE_TYPE))]
     if not alike:
         types = {node.product for node in nodes} | {node.labels.get(_INSTANCE_TYPE, "") for node in nodes}
         existing = [*sorted(types - {""}), *(node.name for node in nodes)]
