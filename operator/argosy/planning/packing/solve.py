@@ -11,6 +11,7 @@ from argosy.planning.facts import Footprint, Group, Node, PoolFacts
 from argosy.planning.packing.bound.replicas import BoundReplica, bind, bound_replicas
 from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.planning.packing.equivalence import Hopeless
+from argosy.planning.packing.eviction.by_rank import absent, fill_by_rank
 from argosy.planning.packing.eviction.settling import Settled, settle, still_lost
 from argosy.planning.packing.fit.fit_errors import FitErrors
 from argosy.planning.packing.fit.unreserved import unreserved
@@ -52,8 +53,8 @@ def _settle(facts: PoolFacts) -> Settled:
     leaving = {replica.replica.key for replica in every if _leaves(replica, nodes.get(replica.server.node))}
     bound = tuple(replica for replica in every if replica.replica.key not in leaving)
     start = bind(Layout.empty(Topology.of(facts)).without_leaving, bound)
-    layout, unschedulable = _searched(start) if _derives_servers(start) else _filled(start)
-    first = settle(layout, unschedulable, bound)
+    fill = _searched if _derives_servers(start) else _filled
+    first = fill_by_rank(start, lambda layout, todo: settle(*fill(layout, todo), bound))
     leaving_ones = list(_staying(first.layout, every, leaving))
     layout, unschedulable = _left_behind(first.layout, first.unschedulable, leaving_ones)
     return Settled(layout, unschedulable, still_lost(first, layout, unschedulable))
@@ -88,9 +89,8 @@ def _derives_servers(layout: Layout) -> bool:
     return not limited and not any(group.in_rollout for group in layout.topology.facts.groups)
 
 
-def _searched(start: Layout) -> tuple[Layout, tuple[Replica, ...]]:
-    """Return the layout that the search finds, and the replicas that do not fit into it."""
-    todo = _missing(start)
+def _searched(start: Layout, todo: Sequence[Replica]) -> tuple[Layout, tuple[Replica, ...]]:
+    """Return the layout that the search finds for these replicas, and those that do not fit into it."""
     on_gpus = [replica for replica in todo if not _on_cpu(replica)]
     layout, missing = solve(start, on_gpus)
     by_rank = next(_dense_orders(start.topology))
@@ -102,9 +102,8 @@ def _on_cpu(replica: Replica) -> bool:
     return all(demand.footprint.on_cpu for demand in replica.group.demands)
 
 
-def _filled(start: Layout) -> tuple[Layout, tuple[Replica, ...]]:
+def _filled(start: Layout, todo: Sequence[Replica]) -> tuple[Layout, tuple[Replica, ...]]:
     """Return the best layout of several orders, each filled greedily."""
-    todo = _missing(start)
     attempts = [_fill(start, sorted(todo, key=order)) for order in _dense_orders(start.topology)]
     if all(unschedulable for _, unschedulable in attempts):
         attempts += [_fill(start, sorted(todo, key=order)) for order in _fair_orders(start.topology)]
@@ -121,14 +120,8 @@ def _left_behind(
     layout = bind(
         layout.with_leaving, [replica for replica in leaving if replica.replica.key in homeless]
     ).without_leaving
-    missing = {replica.key for replica in _missing(layout)}
+    missing = {replica.key for replica in absent(layout)}
     return layout, tuple(replica for replica in unschedulable if replica.key in missing)
-
-
-def _missing(layout: Layout) -> list[Replica]:
-    placed = {placed_replica.replica.key for server in layout.servers.values() for placed_replica in server.placed}
-    every = (Replica(group, n) for group in layout.topology.facts.groups for n in range(group.replicas))
-    return [replica for replica in every if replica.key not in placed]
 
 
 def _fill(layout: Layout, todo: Sequence[Replica]) -> tuple[Layout, tuple[Replica, ...]]:
