@@ -25,7 +25,9 @@ class FakeStore:
     objects: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
 
     def update(self, body: Mapping[str, Any]) -> None:
-        """Store an object."""
+        """Store an object; one labelled `bad` cannot be read."""
+        if "bad" in body["metadata"].get("labels", {}):
+            raise OverflowError("cannot convert float infinity to integer")
         self.objects[key_of(body)] = body
 
     def delete(self, body: Mapping[str, Any]) -> None:
@@ -111,4 +113,28 @@ async def test_what_may_not_be_read_is_requested_again(
         assert reflectors.errors["configmaps"].startswith("may not list and watch configmaps: grant it")
         server.refused.clear()
         await until(lambda: store.names() == {"one", "two"})
+        await until(lambda: reflectors.errors == {})
+
+
+def made(name: str, **labels: str) -> dict[str, Any]:
+    """Return a ConfigMap."""
+    return {"metadata": {"namespace": "n", "name": name, "uid": name, "labels": labels}}
+
+
+async def test_an_object_that_cannot_be_read_is_named_and_the_others_go_on(server: StandIn, tmp_path: Path) -> None:
+    server.put("configmaps", made("listed", bad=""))
+    async with reflecting(server, tmp_path) as (store, reflectors):
+        await reflectors.synced()
+        assert store.names() == {"one", "two"}
+        assert reflectors.errors["configmaps"] == (
+            "configmaps n/listed cannot be read: OverflowError: cannot convert float infinity to integer; correct or "
+            "delete it"
+        )
+        await until(lambda: server.watched("configmaps") == 1)
+        server.put("configmaps", made("one", bad=""))
+        server.put("configmaps", made("three"))
+        await until(lambda: store.names() == {"one", "two", "three"})
+        assert reflectors.errors["configmaps"].endswith("(1 more)")
+        server.delete("configmaps", "listed")
+        server.put("configmaps", made("one"))
         await until(lambda: reflectors.errors == {})

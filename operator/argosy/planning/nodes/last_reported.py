@@ -6,17 +6,20 @@ from dataclasses import replace
 from typing import Any
 
 from argosy.planning.facts import DraDevice, Gpu, Node
-from argosy.planning.nodes.slices import compute_of, is_dra, is_slice
+from argosy.planning.nodes.dra.devices import device_class
+from argosy.planning.nodes.slices import MOST_INDEXES, MOST_MEMORY, compute_of, dra_index, is_dra, is_slice
 
 _GONE = (
     "servers have its GPUs by ResourceClaims, and no ResourceSlice has them now; wait for the node's DRA driver, or "
     "see its log"
 )
+_MOST_COMPUTE = 1000
+"""Thousandths of a GPU's compute that a device may have."""
 
 
 def with_last_reported(nodes: Iterable[Node], noted: Iterable[Node]) -> tuple[Node, ...]:
     """Return the nodes. A node that reports no GPU gets those recorded in its servers' ConfigMaps; one that lacks
-    slices, or devices of DRA drivers, has these as former ones.
+    slices, or devices of DRA drivers, has these as former ones. What a node reports is never replaced by a record.
     """
     of_node: dict[str, list[Node]] = {}
     for one in noted:
@@ -73,27 +76,43 @@ def parse_hardware(name: str, text: str) -> Node | None:
         withheld = {int(index): str(holder) for index, holder in read["withheld"].items()}
         product, devices = str(read["product"]), read.get("devices", {})
         gpus = tuple(
-            _gpu(index, int(memory), product, withheld.get(index, ""), devices.get(str(index)))
+            _gpu(index, memory, product, withheld.get(index, ""), devices.get(str(index)))
             for index, memory in zip(read.get("indexes") or range(len(read["memory"])), read["memory"], strict=True)
         )
-        nvlink = tuple(frozenset(map(int, joined)) for joined in read["nvlink"])
+        nvlink = tuple(frozenset(_natural(index, MOST_INDEXES) for index in joined) for joined in read["nvlink"])
         return Node(name, gpus, product, str(read["computeCapability"]), nvlink)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError):
         return None
 
 
-def _gpu(index: int, memory: int, product: str, withheld_by: str, note: dict[str, Any] | None) -> Gpu:
+def _gpu(index: object, memory: object, product: str, withheld_by: str, note: dict[str, Any] | None) -> Gpu:
+    """Return a GPU of a note. Raises ValueError where it cannot be one."""
+    at, size = _natural(index, MOST_INDEXES), _natural(memory, MOST_MEMORY + 1)
+    if is_dra(at) != (note is not None):
+        raise ValueError(f"indexes: {at} is that of a device of a DRA driver, and devices lacks it, or the reverse")
     if note is None:
-        return Gpu(index, memory, withheld_by=withheld_by, compute=compute_of(index, product))
-    device = DraDevice(
-        driver=str(note["driver"]),
-        pool=str(note["pool"]),
-        name=str(note["name"]),
-        device_class=str(note["deviceClass"]),
-        selector=str(note["selector"]),
-        profile=str(note["profile"]),
-    )
-    return Gpu(index, memory, compute=int(note["compute"]), device=device)
+        return Gpu(at, size, withheld_by=withheld_by, compute=compute_of(at, product))
+    return Gpu(at, size, compute=_natural(note["compute"], _MOST_COMPUTE + 1), device=_device(at, note))
+
+
+def _device(index: int, note: dict[str, Any]) -> DraDevice:
+    """Return the device of a note. Raises ValueError where its index is not that of what a ResourceClaim asks for: a
+    note must not name another device than the one that its server has.
+    """
+    texts = {key: note[key] for key in ("driver", "pool", "name", "deviceClass", "selector", "profile")}
+    of_class, selector = device_class(part=is_slice(index)), texts["selector"]
+    if not all(isinstance(text, str) for text in texts.values()) or texts["deviceClass"] != of_class:
+        raise ValueError(f"devices[{index}]: expected texts, and the class {of_class}")
+    if dra_index(of_class, selector, part=is_slice(index)) != index:
+        raise ValueError(f"devices[{index}]: is not the index of its class and selector")
+    return DraDevice(texts["driver"], texts["pool"], texts["name"], of_class, selector, texts["profile"])
+
+
+def _natural(value: object, limit: int) -> int:
+    """Return a whole number from 0 on and below a limit. Raises ValueError for anything else."""
+    if type(value) is int and 0 <= value < limit:
+        return value
+    raise ValueError(f"expected a whole number from 0 on and below {limit}")
 
 
 def _with_noted(node: Node, noted: Sequence[Node]) -> Node:
@@ -104,9 +123,8 @@ def _with_noted(node: Node, noted: Sequence[Node]) -> Node:
     )
     last = {gpu.index: gpu for gpu in noted[-1].gpus} | {i: gpu for i, gpu in every.items() if is_dra(i)}
     if all(gpu.is_cpu for gpu in node.gpus):
-        return _with_gpus(node, noted[-1], last.values())
-    if any(map(is_dra, every)) and not any(map(is_dra, here)) and not node.plugged:
-        return replace(_with_gpus(node, noted[-1], last.values()), fault=node.fault or _GONE)
+        silent = _with_gpus(node, noted[-1], last.values())
+        return replace(silent, fault=node.fault or _GONE) if any(map(is_dra, every)) else silent
     return replace(node, former=former) if former else node
 
 

@@ -19,6 +19,10 @@ MIG_HOLDER = "MIG"
 """How the holder of GPUs is called that MIG divides into slices which cannot be used."""
 NO_RESOURCE = ""
 """The resource of devices that no Pod asks for by a resource's name."""
+MOST_INDEXES = 2_000_000_000
+"""Every index is less than this."""
+MOST_MEMORY = 1 << 44
+"""Bytes that a device may have: 16 TiB, many times what any has."""
 _PER_KIND = 1000
 _FIRST = 10_000_000
 _FIRST_DRA, _FIRST_DRA_PART, _DRA = 1_000_000_000, 1_500_000_000, 500_000_000

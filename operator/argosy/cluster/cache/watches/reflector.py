@@ -43,7 +43,8 @@ class Reflector:
     """Mirrors a kind's objects, of all namespaces or of one, into a store.
 
     `failed` receives an error message, and the empty text once the error is over. `listed` is set after the first list,
-    and also where listing is forbidden, so that a missing right does not block the start for ever.
+    and also where listing is forbidden, so that a missing right does not block the start for ever. An object that the
+    store cannot read is as it was before, and the others go on; `failed` names it until it can be read or is gone.
     """
 
     connection: Connection
@@ -56,6 +57,7 @@ class Reflector:
     forbidden: ForbiddenError | None = None
     _version: str = ""
     _failures: int = 0
+    _unreadable: dict[Key, str] = field(default_factory=dict)
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -81,9 +83,10 @@ class Reflector:
                 version = page["metadata"]["resourceVersion"]
                 for item in page["items"]:
                     keys.add(key_of(item))
-                    self.store.update(item)
+                    self._update(item)
                 await asyncio.sleep(0)  # lets other tasks run while a large collection is read
         self.store.retain(self.namespace, keys)
+        self._unreadable = {key: why for key, why in self._unreadable.items() if key in keys}
         self._version = version
         self._recovered()
         self.listed.set()
@@ -106,16 +109,32 @@ class Reflector:
     def _handle(self, event: Mapping[str, Any]) -> None:
         body = event["object"]
         if event["type"] in ("ADDED", "MODIFIED"):
-            self.store.update(body)
+            self._update(body)
         elif event["type"] == "DELETED":
+            self._unreadable.pop(key_of(body), None)
             self.store.delete(body)
         self._version = body["metadata"]["resourceVersion"]
         self._recovered()
 
+    def _update(self, body: Mapping[str, Any]) -> None:
+        """Store an object. People write into objects, and what one of them has must not end the others' watch."""
+        key = key_of(body)
+        try:
+            self.store.update(body)
+        except Exception as error:  # whatever a store's reading raises concerns this object alone
+            why = f"{self.kind.plural} {'/'.join(filter(None, key))} cannot be read: {type(error).__name__}: {error}"
+            if self._unreadable.get(key) != why:
+                log.exception("%s; correct or delete it", why)
+            self._unreadable[key] = why
+        else:
+            self._unreadable.pop(key, None)
+
     def _recovered(self) -> None:
         self._failures = 0
         self.forbidden = None
-        self.failed("")
+        first = next(iter(self._unreadable.values()), "")
+        others = f" ({len(self._unreadable) - 1} more)" if len(self._unreadable) > 1 else ""
+        self.failed(f"{first}; correct or delete it{others}" if first else "")
 
     def _denied(self, error: ForbiddenError) -> None:
         where = f" in namespace {self.namespace}" if self.namespace else ""

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 
 from argosy.planning.facts import DraDevice, Gpu
 from argosy.planning.nodes.dra.documents import NVIDIA, PublishedDevice, PublishedSlice, TaintRule, Value
-from argosy.planning.nodes.slices import compute_share, dra_index, parts_of
+from argosy.planning.nodes.slices import MOST_MEMORY, compute_share, dra_index, parts_of
 
 HOLDER = "its ResourceSlice"
 """How the holder of devices is called that cannot be used as they are published."""
 FULL, PART = "gpu", "mig"
 _CLASSES = {FULL: "gpu.nvidia.com", PART: "mig.nvidia.com"}
-_MOST_MEMORY = 1 << 44
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,11 @@ class Published:
     def attribute(self, name: str) -> str:
         """Return an attribute of the driver's own, as text; empty without one."""
         return str(self.device.attributes.get(f"{NVIDIA}/{name}", ""))
+
+
+def device_class(*, part: bool) -> str:
+    """Return the DeviceClass that a ResourceClaim asks for: of a whole GPU, or of a part of one."""
+    return _CLASSES[PART if part else FULL]
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:
@@ -110,7 +114,7 @@ def counter_key(of: PublishedSlice, key: tuple[str, str]) -> str:
 
 def _why_unusable(one: Published, parts: int | None, product: str) -> str:
     """Return why a device cannot be used as it is published; empty where it can."""
-    if not one.device.memory or one.device.memory > _MOST_MEMORY:
+    if not one.device.memory or one.device.memory > MOST_MEMORY:
         return f"its capacity memory is {one.device.memory or 'not there, or 0'}"
     if one.kind == PART and parts is None:
         return f"its profile {one.attribute('profile')!r} is not supported"
