@@ -30,7 +30,7 @@ class DraDevice:
     `driver`, `pool` and `name` identify it; `device_class` and `selector`, a CEL expression that it alone meets on its
     node, are what a ResourceClaim asks for. `profile`: of a part of a GPU. `consumes`: what it takes of its node's
     counters. `taint`: a taint that keeps new Pods away, as `key=value:NoSchedule`; `evicts`: it ends what runs.
-    `order`: its place among the node's devices by their names.
+    `order`: its place among the node's devices by their names. `fault`: why its pool of ResourceSlices cannot be used.
     """
 
     driver: str
@@ -43,6 +43,7 @@ class DraDevice:
     taint: str = ""
     evicts: bool = False
     order: int = 0
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from argosy.planning.nodes.lost_gpus import GpuUse, short, without_lost
 
 _NO_HOLDS = CountHolds()
 _CLOSED = "the node no longer offers it"
+_DESCRIBED = "its driver describes it otherwise since its server has it"
 
 
 def present(
@@ -34,14 +35,38 @@ def _with_former(node: Node, use: GpuUse) -> Node:
     """Return the node with the devices that it no longer reports and whose servers answer.
 
     A layout of slices that changes takes nothing from a process that runs. Where the node's devices are not known as a
-    whole, also those stay whose servers do not answer.
+    complete list, also those stay whose servers do not answer. A device that its driver still publishes, with other
+    attributes, is that device: it is there once, as its server has it.
     """
-    here = {gpu.index for gpu in node.gpus}
-    more = [replace(gpu, closed=_CLOSED) for gpu in node.former if gpu.index not in here and _stays(node, gpu, use)]
-    if not more:
+    here = {gpu.index: gpu for gpu in node.gpus if not gpu.is_cpu}
+    published = {identity: gpu for gpu in here.values() if (identity := _identity(gpu))}
+    renamed: dict[int, int] = {}
+    for gpu in node.former:
+        current = published.get(_identity(gpu) or ("", "", ""))
+        if gpu.index in here:
+            continue
+        if current is not None and (node.name, gpu.index) in use.assigned:
+            if here.pop(current.index, None) is not None:
+                here[gpu.index], renamed[current.index] = _as_assigned(gpu, current), gpu.index
+        elif _stays(node, gpu, use):
+            here[gpu.index] = replace(gpu, closed=_CLOSED)
+    if here.keys() <= {gpu.index for gpu in node.gpus}:
         return node
-    with_cpu = [gpu for gpu in node.gpus if not gpu.is_cpu]
-    return replace(node, gpus=tuple(sorted([*with_cpu, *more], key=lambda gpu: gpu.index)))
+    nvlink = tuple(frozenset(renamed.get(index, index) for index in joined) for joined in node.nvlink)
+    return replace(node, gpus=tuple(here[index] for index in sorted(here)), nvlink=nvlink)
+
+
+def _identity(gpu: Gpu) -> tuple[str, str, str] | None:
+    """Return driver, pool and name of a published device, by which allocations name it."""
+    return (gpu.device.driver, gpu.device.pool, gpu.device.name) if gpu.device is not None else None
+
+
+def _as_assigned(former: Gpu, current: Gpu) -> Gpu:
+    """Return a published device, with its counters and taints, as the ResourceClaim asked for it that has it."""
+    assert former.device is not None
+    assert current.device is not None
+    device = replace(current.device, device_class=former.device.device_class, selector=former.device.selector)
+    return replace(current, index=former.index, closed=_DESCRIBED, device=device)
 
 
 def _stays(node: Node, gpu: Gpu, use: GpuUse) -> bool:

@@ -90,12 +90,12 @@ def test_a_device_is_requested_by_its_uuid_or_by_all_of_its_attributes() -> None
     of_driver = 'device.attributes["gpu.nvidia.com"]'
     assert device.device_class == "gpu.nvidia.com"
     assert device.selector == (
-        f'device.driver == "gpu.nvidia.com" && "uuid" in {of_driver} && {of_driver}.uuid == "GPU-3"'
+        f'device.driver == "gpu.nvidia.com" && "uuid" in {of_driver} && {of_driver}["uuid"] == "GPU-3"'
     )
     part = named(node(*divisible(0)), "gpu-0-mig-1g-10gb-2").device
     assert part is not None
     assert part.device_class == "mig.nvidia.com"
-    assert 'device.attributes["gpu.nvidia.com"].profile == "1g.10gb"' in part.selector
+    assert 'device.attributes["gpu.nvidia.com"]["profile"] == "1g.10gb"' in part.selector
     assert '"memorySlice2" in device.capacity["gpu.nvidia.com"]' in part.selector
     assert "8.0.0" not in part.selector, "a version changes with the driver"
 
@@ -154,6 +154,39 @@ def test_half_a_pool_takes_nothing_new_and_a_stale_generation_is_ignored() -> No
     assert list(names(result)) == ["gpu-1"]
     complete = node(old, half, resource_slice("rest", gpu(0), pool={"generation": 2, "resourceSliceCount": 2}))
     assert (complete.schedulable, complete.stale, complete.fault, len(complete.gpus)) == (True, False, "", 2)
+
+
+def test_a_pool_that_is_incomplete_takes_nothing_from_the_node_s_other_pools() -> None:
+    half: Body = {"name": "other", "resourceSliceCount": 5}
+    several_nodes = resource_slice("o", gpu(5, nodeName="a"), nodeName="", perDeviceNodeSelection=True, pool=half)
+    result = node(resource_slice("s", gpu(0)), several_nodes)
+    assert (result.schedulable, result.stale, result.fault) == (True, True, ""), "what runs there stays"
+    assert names(chosen(result))["gpu-0"] == ""
+    assert "pool other of gpu.nvidia.com has 1 of 5 ResourceSlices" in names(chosen(result))["gpu-5"]
+    held = named(chosen(result, "gpu-5"), "gpu-5")
+    assert (held.withheld_by, held.closed.startswith("pool other"), held.leaving) == ("", True, False)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_pool_that_repeats_a_device_of_the_node_s_own_pool_withholds_its_own_alone(count: int) -> None:
+    again = resource_slice("o", gpu(0), pool={"name": "0-other", "resourceSliceCount": count})
+    result = chosen(node(again, resource_slice("s", gpu(0))))
+    free = {gpu.device.pool: gpu.index for gpu in result.gpus if gpu.device is not None and not gpu.withheld_by}
+    assert free == {"a": node(resource_slice("s", gpu(0))).gpus[0].index}
+
+
+def test_a_pool_that_is_complete_again_is_used_again() -> None:
+    here = resource_slice("s", gpu(0))
+    rest = resource_slice("o", gpu(5, nodeName="a"), nodeName="", perDeviceNodeSelection=True, pool={"name": "o"})
+    half = resource_slice("p", pool={"name": "o", "resourceSliceCount": 2}, node="b")
+    first, second = slice_of(here), slice_of(rest)
+    third = slice_of(half)
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    broken = node_devices([first, second, third])
+    devices = node_devices([first, replace(second, count=2), third], before=broken)
+    assert {gpu.device.fault for gpu in devices["a"].gpus if gpu.device is not None} == {""}
 
 
 @pytest.mark.parametrize("amount", ["-1", "many", ""])
@@ -267,6 +300,49 @@ def test_a_device_that_is_gone_stays_with_the_server_that_answers_on_it() -> Non
     assert (names(silent), silent.schedulable) == ({"gpu-1": ""}, False)
 
 
+def redescribed(*bodies: Body) -> list[Body]:
+    """Return slices of the next generation, after a driver that publishes one more attribute."""
+    for body in bodies:
+        body["spec"]["pool"]["generation"] = 2
+        for device in body["spec"].get("devices", []):
+            device["attributes"]["addressingMode"] = {"string": "HMM"}
+    return list(bodies)
+
+
+@pytest.mark.parametrize("name", ["gpu-0-mig-1g-10gb-0", "gpu-0-mig-3g-40gb-4", "gpu-0-mig-7g-80gb-0"])
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_device_that_a_server_has_is_not_offered_a_second_time_under_new_attributes(name: str, answers: bool) -> None:
+    of = bare(annotations={"argosy.dev/gpu-partitions": "7g.80gb,3g.40gb,1g.10gb"})
+    before = node(*divisible(0), of=of)
+    index = named(before, name).index
+    noted = parse_hardware("a", hardware_text(before, (index,)))
+    assert noted is not None
+    (after,) = with_last_reported([node(*redescribed(*divisible(0)), of=of)], [noted])
+    used = {("a", index)}
+    (result,) = present([after], used, lambda: GpuUse(used, answering=used if answers else ()))
+    held = named(result, name)
+    assert (held.index, held.withheld_by) == (index, "")
+    assert held.closed == "its driver describes it otherwise since its server has it"
+    assert named(chosen(before, name), name).device == held.device
+    assert names(result) == names(chosen(before, name)), "it takes its counters from the others as before"
+    (free,) = present([after], (), lambda: GpuUse((), ()))
+    assert index not in [gpu.index for gpu in free.gpus]
+
+
+def test_nvlink_joins_a_gpu_that_is_described_otherwise_with_the_same_others() -> None:
+    before = node(resource_slice("s", gpu(0), gpu(1)))
+    index = named(before, "gpu-0").index
+    noted = parse_hardware("a", hardware_text(before, (index,)))
+    assert noted is not None
+    replaced = gpu(0)
+    replaced["attributes"]["uuid"]["string"] = "GPU-new"
+    (after,) = with_last_reported([node(resource_slice("s", replaced, gpu(1)))], [noted])
+    used = {("a", index)}
+    (result,) = present([after], used, lambda: GpuUse(used, answering=used))
+    assert [gpu.index for gpu in result.gpus] == sorted(gpu.index for gpu in before.gpus)
+    assert result.nvlink == before.nvlink
+
+
 def test_models_are_placed_on_gpus_and_partitions_of_dra() -> None:
     divided = bare(annotations={"argosy.dev/gpu-partitions": "3g.40gb"})
     parts = chosen(node(*divisible(0), of=divided))
@@ -329,11 +405,12 @@ def test_a_choice_is_reused_while_the_node_and_what_servers_have_are_the_same() 
 def test_the_expression_of_a_device_finds_it_alone() -> None:
     bodies = [*every(0), *every(1), gpu(2)]
     bodies.append(partition(3, "1g.10gb", 0))
-    bodies[-1]["attributes"]["uuid"] = {"string": "MIG-3"}
+    bodies[-1]["attributes"]["uuid"] = {"string": "MIG-\N{ROCKET}"}
     environment = celpy.Environment()
     devices = [one.device for one in node(resource_slice("s", *bodies)).gpus]
     for device in devices:
         assert device is not None
+        assert "\\u" not in device.selector, "CEL has no surrogate pairs as escapes"
         program = environment.program(environment.compile(device.selector))
         assert [body["name"] for body in bodies if program.evaluate({"device": as_cel(body)})] == [device.name]
     assert len(devices) == len(bodies)

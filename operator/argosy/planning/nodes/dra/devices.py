@@ -22,10 +22,11 @@ _CLASSES = {FULL: "gpu.nvidia.com", PART: "mig.nvidia.com"}
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A device with the slice that publishes it."""
+    """A device with the slice that publishes it. `fault`: why its pool cannot be used; empty where it can."""
 
     slice: PublishedSlice
     device: PublishedDevice
+    fault: str = ""
 
     @property
     def node(self) -> str:
@@ -69,8 +70,8 @@ def capability_of(device: Published) -> str:
 
 def gpus_of_node(devices: Iterable[Published], product: str, rules: Sequence[TaintRule]) -> tuple[Gpu, ...]:
     """Return the GPUs and partitions among the devices of a node, by index. Of another `product` they are withheld."""
-    usable = sorted((one for one in devices if one.kind in _CLASSES), key=lambda one: natural(one.device.name))
-    twins = _twins(usable)
+    usable = sorted((one for one in devices if one.kind in _CLASSES), key=_precedence)
+    twins = _twins([one for one in usable if not one.fault])
     gpus: dict[int, Gpu] = {}
     for order, one in enumerate(usable):
         gpu = _gpu(one, order, product, rules)
@@ -80,6 +81,11 @@ def gpus_of_node(devices: Iterable[Published], product: str, rules: Sequence[Tai
             gpu = replace(gpu, index=gpu.index + 1)
         gpus[gpu.index] = gpu
     return tuple(gpus[index] for index in sorted(gpus))
+
+
+def _precedence(one: Published) -> tuple[bool, bool, tuple[tuple[int, str], ...]]:
+    """Sort key: devices that can be used come first, and those of the node's own pool, which has its name."""
+    return bool(one.fault), one.slice.pool != one.node, natural(one.device.name)
 
 
 def _gpu(one: Published, order: int, product: str, rules: Sequence[TaintRule]) -> Gpu:
@@ -99,6 +105,7 @@ def _gpu(one: Published, order: int, product: str, rules: Sequence[TaintRule]) -
         consumes=tuple(sorted((counter_key(one.slice, key), amount) for key, amount in one.device.consumes.items())),
         taint=taint.text if taint is not None else "",
         evicts=taint is not None and taint.evicts,
+        fault=one.fault,
     )
     index = dra_index(of_class, selector, part=one.kind == PART)
     compute = compute_share(parts, product) if parts is not None else 1000
@@ -142,7 +149,7 @@ def _by_uuid(conditions: Mapping[str, Value]) -> bool:
 
 def _twins(devices: Sequence[Published]) -> dict[tuple[str, str, str], str]:
     """Return the name of another device that the same expression finds, by device. Only those are compared that are
-    equal in the attributes which all devices have.
+    equal in the attributes which all devices have. A device of the node's own pool stays when another pool repeats it.
     """
     names = [one.device.attributes.keys() - one.device.versions for one in devices]
     common = sorted(frozenset.intersection(*map(frozenset, names))) if names else []
@@ -162,6 +169,7 @@ def _twin(one: Published, others: Iterable[Published]) -> Published | None:
             other
             for other in others
             if other is not one
+            and not (one.slice.pool == one.node != other.slice.pool)
             and attributes <= other.device.attributes.items()
             and capacities <= other.device.capacities
         ),
@@ -172,13 +180,18 @@ def _twin(one: Published, others: Iterable[Published]) -> Published | None:
 def _expression(device: PublishedDevice) -> str:
     """Return the CEL expression. What lacks an attribute is no error of it: each is looked for first."""
     conditions = _conditions(device)
-    terms = [f"device.driver == {json.dumps(NVIDIA)}"]
+    terms = [f"device.driver == {_cel(NVIDIA)}"]
     for name, value in conditions.items():
         domain, _, attribute = name.partition("/")
-        of_domain = f"device.attributes[{json.dumps(domain)}]"
-        terms += [f"{json.dumps(attribute)} in {of_domain}", f"{of_domain}.{attribute} == {json.dumps(value)}"]
+        of_domain = f"device.attributes[{_cel(domain)}]"
+        terms += [f"{_cel(attribute)} in {of_domain}", f"{of_domain}[{_cel(attribute)}] == {_cel(value)}"]
     if not _by_uuid(conditions):
         for name in sorted(device.capacities):
             domain, _, capacity = name.partition("/")
-            terms.append(f"{json.dumps(capacity)} in device.capacity[{json.dumps(domain)}]")
+            terms.append(f"{_cel(capacity)} in device.capacity[{_cel(domain)}]")
     return " && ".join(terms)
+
+
+def _cel(value: Value) -> str:
+    """Return a value as CEL writes it, which has no surrogate pairs as escapes."""
+    return json.dumps(value, ensure_ascii=False)

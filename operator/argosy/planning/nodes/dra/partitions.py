@@ -78,7 +78,7 @@ class _Choice:
 
 def _offered(node: Node, held: Collection[int]) -> Node:
     choice = _Choice(held, profiles_of(node))
-    every = [_tainted(gpu, gpu.index in choice.held) for gpu in node.gpus]
+    every = [_restricted(gpu, gpu.index in choice.held) for gpu in node.gpus]
     left = dict(node.counters)
     devices: list[Gpu] = []
     for gpu in sorted(every, key=choice.rank):
@@ -108,13 +108,15 @@ def _take(gpu: Gpu, left: dict[str, int]) -> None:
         left[counter] -= amount
 
 
-def _tainted(gpu: Gpu, is_held: bool) -> Gpu:
-    """Return the device as its taint has it: free, nothing gets it; in use, only its server has it, which leaves it
-    where the taint would end what runs.
+def _restricted(gpu: Gpu, is_held: bool) -> Gpu:
+    """Return the device as its taint, or the fault of its pool, has it: free, nothing gets it; in use, only its server
+    has it, which leaves it where the taint would end what runs.
     """
     device = gpu.device
-    if device is None or not device.taint or gpu.withheld_by:
+    if device is None or not (device.taint or device.fault) or gpu.withheld_by:
         return gpu
+    if device.fault:
+        return replace(gpu, closed=device.fault) if is_held else replace(gpu, withheld_by=f"{HOLDER} ({device.fault})")
     if not is_held:
         return replace(gpu, withheld_by=f"{_TAINT}{device.taint} of its device")
     return replace(gpu, closed=f"its device has the taint {device.taint}", leaving=device.evicts)

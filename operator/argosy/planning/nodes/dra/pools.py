@@ -26,7 +26,8 @@ _TWICE = (
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
     """The devices that DRA drivers publish of one node. `order`: the indexes of whole GPUs, as their names count them;
-    `fault`: why nothing new may have them. They were made from `slices` and `rules`.
+    `fault`: why nothing new may have them, where no pool of them can be used; of several pools one that cannot be used
+    has its fault with its devices. They were made from `slices`, `rules` and the pools' `faults`.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -37,6 +38,7 @@ class NodeDevices:
     fault: str = ""
     slices: tuple[PublishedSlice, ...] = ()
     rules: tuple[TaintRule, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 def node_devices(
@@ -50,20 +52,19 @@ def node_devices(
         pools.setdefault((one.driver, one.pool), []).append(one)
     devices: dict[str, list[Published]] = {}
     counters: dict[str, dict[str, int]] = {}
-    faults: dict[str, str] = {}
+    faults: dict[str, list[str]] = {}
     for key in sorted(pools):
         newest, fault = _newest(pools[key])
-        published = [Published(one, device) for one in newest for device in one.devices]
+        published = [Published(one, device, fault) for one in newest for device in one.devices]
         shared = {counter_key(one, name): amount for one in newest for name, amount in one.counters.items()}
         for device in published:
             devices.setdefault(device.node, []).append(device)
         for node in {*(device.node for device in published), *(one.node for one in pools[key])} - {""}:
             counters.setdefault(node, {}).update(shared)
-            faults.setdefault(node, fault)
-            faults[node] = faults[node] or fault
+            faults.setdefault(node, []).append(fault)
     former, ruled = before or {}, tuple(rules)
     return {
-        node: _of_node(tuple(devices.get(node, ())), counters[node], faults[node], ruled, former.get(node))
+        node: _of_node(tuple(devices.get(node, ())), counters[node], tuple(faults[node]), ruled, former.get(node))
         for node in sorted(faults)
     }
 
@@ -95,14 +96,14 @@ def _newest(pool: Sequence[PublishedSlice]) -> tuple[list[PublishedSlice], str]:
 def _of_node(
     devices: tuple[Published, ...],
     counters: Mapping[str, int],
-    fault: str,
+    faults: tuple[str, ...],
     rules: tuple[TaintRule, ...],
     before: NodeDevices | None,
 ) -> NodeDevices:
     slices = tuple({id(one.slice): one.slice for one in devices}.values())
-    if before is not None and before.rules == rules and _same(before.slices, slices):
-        return replace(before, fault=fault, counters=counters)
-    ordered = sorted(devices, key=lambda one: (one.kind != FULL, natural(one.device.name)))
+    if before is not None and (before.rules, before.faults) == (rules, faults) and _same(before.slices, slices):
+        return replace(before, counters=counters)
+    ordered = sorted(devices, key=lambda one: (bool(one.fault), one.kind != FULL, natural(one.device.name)))
     first = ordered[0] if ordered else None
     product = product_of(first) if first is not None else ""
     gpus = gpus_of_node(devices, product, rules)
@@ -112,10 +113,11 @@ def _of_node(
         counters=counters,
         product=product,
         compute_capability=capability_of(first) if first is not None else "",
-        fault=fault,
+        fault=faults[0] if all(faults) else "",
         gpus=gpus,
         slices=slices,
         rules=rules,
+        faults=faults,
     )
 
 
@@ -157,7 +159,7 @@ def _with_devices(node: Node, devices: NodeDevices) -> Node:
         nvlink=nvlink,
         counters=devices.counters,
         schedulable=not (cordoned or node.lost or fault),
-        stale=node.stale or bool(devices.fault),
+        stale=node.stale or any(devices.faults),
         fault=fault,
     )
 
