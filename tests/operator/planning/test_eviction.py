@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -160,6 +161,23 @@ def test_on_hosts_without_gpus_memory_is_taken_likewise() -> None:
     assert missing(plan) == ["low"]
 
 
+def test_in_a_running_fleet_that_loses_nodes_the_lower_priorities_wait() -> None:
+    drawn = Random(1)
+    groups = [_any_group(f"m{n}", drawn) for n in range(1200)]
+    nodes = [gpu_node(f"n{at:02}", 8) for at in range(37)]
+    before = running(facts(nodes, *groups))
+    plan = pack(replace(before, nodes=before.nodes[:25]))
+    waiting = {group.priority for group in groups if group.name in set(missing(plan))}
+    assert 0 in waiting
+    assert not waiting & {10, 100}
+
+
+def _any_group(name: str, drawn: Random) -> Group:
+    priority = drawn.choice((0, 5, 10, 100))
+    need = Footprint(drawn.choice((4, 6, 10, 15, 20, 30, 40)) * GIB, drawn.choice((50, 100, 200)))
+    return Group(name, (Demand(name, 1, need),), 1, None, priority)
+
+
 sizes = st.integers(1, 8).map(lambda size: size * 10)
 
 
@@ -209,14 +227,14 @@ def test_no_higher_priority_waits_while_lower_ones_hold_enough_for_it(drawn: tup
         lower = {group.name for group in after.groups if group.priority < waiting.priority}
         may_go = lower | beyond if after.preemption is LOWER else beyond
         own = {server for name, server in where(plan) if name == waiting.name}
-        nodes = {server.node: server.name in own for server in plan.servers}
+        has = {(server.node, gpu) for server in plan.servers if server.name in own for gpu in server.gpus}
         need = waiting.demands[0].footprint.memory
         for node in after.nodes:
             for gpu in node.gpus:
                 left = gpu.memory - sum(
                     size for group, size in load.get((node.name, gpu.index), ()) if group not in may_go
                 )
-                assert left < need or nodes.get(node.name, False), (waiting.name, node.name, gpu.index)
+                assert left < need or (node.name, gpu.index) in has, (waiting.name, node.name, gpu.index)
 
 
 @given(fleets())

@@ -23,13 +23,14 @@ class Eviction:
 def evict(placed: Placed, replica: Replica, budget: Budget) -> Eviction | None:
     """Return the layout with a replica in the place of the cheapest victims; None where none are enough.
 
-    Each choice is tried by placing it. None of the victims could stay.
+    Each choice is tried by placing it. None of the victims could stay. A success costs one trial, however many it took.
     """
-    if budget.left <= 0 or not placed.by_node(placed.rank(replica.group)):
+    if budget.left <= 0 or not placed.nodes(placed.rank(replica.group)):
         return None
-    trials = budget.part(_TRIALS)
+    most = min(_TRIALS, budget.left)
+    trials = budget.part(most)
     eviction = _evict(placed, replica, trials)
-    budget.back(trials)
+    budget.back(trials if eviction is None else Budget(most - 1))
     return eviction
 
 

@@ -17,7 +17,7 @@ class Preemptible:
 
     def __init__(self, layout: Layout) -> None:
         self._is_off = layout.topology.facts.preemption is Preemption.NEVER
-        self._placed = Placed(layout, lower_too=True)
+        self._placed = Placed.of(layout, lower_too=True)
         self._budget = Budget(_TRIALS)
 
     def words(self, replica: Replica) -> str:

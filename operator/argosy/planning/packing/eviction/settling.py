@@ -17,7 +17,8 @@ from argosy.planning.packing.scoring import best
 from argosy.planning.plan import LostPlacement
 
 _TRIALS = 2000
-"""Trial placements for all replicas of one pool together."""
+_TRIALS_PER_REPLICA = 2
+"""Trial placements for all replicas of one pool together, and more for each that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,11 @@ class _Search:
         self.layout, self.lost, self._evictions = layout, dict[tuple[str, int], LostPlacement](), 0
         self._still = list[_Entry]()
         self._bound, self._todo, self._count = bound, todo, len(todo)
-        self._moves, self._trials = RearrangementBudget(), Budget(_TRIALS)
+        self._placed = Placed.of(layout, layout.topology.facts.preemption is Preemption.LOWER_PRIORITY)
+        self._moves = RearrangementBudget()
+        self._trials = Budget(_TRIALS + _TRIALS_PER_REPLICA * (self._placed.counts.total() + len(todo)))
+        self._possible = dict[Shape, bool]()
         self._tried, self._evicted = set[Shape](), set[tuple[str, int]]()
-        self._placed = self._view()
 
     def run(self) -> None:
         """Take the replicas in turn, those that come first before the others; all again where some gave way, for what
@@ -93,13 +96,21 @@ class _Search:
         if free is not None:
             self._change(free.applied(self.layout, replica))
             return True
-        if best(Layout.empty(self.layout.topology).without_leaving, replica) is None:
+        if not self._is_possible(replica):
             return False
         roomier = rearrange(self.layout, replica, self._bound, self._moves)
         if roomier is not None:
             self._change(roomier)
             return True
         return self._evicts(replica)
+
+    def _is_possible(self, replica: Replica) -> bool:
+        """Return whether a replica has a place in an empty pool."""
+        needs = shape(replica)
+        if needs not in self._possible:
+            empty = Layout.empty(self.layout.topology).without_leaving
+            self._possible[needs] = best(empty, replica) is not None
+        return self._possible[needs]
 
     def _evicts(self, replica: Replica) -> bool:
         eviction = evict(self._placed, replica, self._trials)
@@ -128,11 +139,8 @@ class _Search:
 
     def _change(self, layout: Layout) -> None:
         self.layout = layout
-        self._placed = self._view()
+        self._placed = self._placed.after(layout)
         self._tried.clear()
-
-    def _view(self) -> Placed:
-        return Placed(self.layout, self.layout.topology.facts.preemption is Preemption.LOWER_PRIORITY)
 
 
 def still_lost(settled: Settled, layout: Layout, unschedulable: Sequence[Replica]) -> tuple[LostPlacement, ...]:
