@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from argosy.api import InferenceModel
+from argosy.api import Ensemble, InferenceModel
 from argosy.api.model.modelformat import LANGUAGE_BACKENDS
 from argosy.planning.adapters import AdapterModel
 from argosy.planning.demand.footprint import footprint_of
@@ -96,12 +96,24 @@ def _steps(facts: PoolFacts, members: Members) -> dict[str, int]:
     """Return the loaded versions of each step's model that may have further instances, in their order."""
     demands = {demand.model: demand for group in facts.groups for demand in group.demands}
     ensembles = [one for one in members.ensembles.values() if not isinstance(one, RoutedModel)]
+    streamed = {name for one in ensembles if _streams(one, members) for name in members.models_of(one.name)}
     steps: dict[str, int] = {}
     for ensemble in sorted(ensembles, key=lambda one: (-one.spec.priority, one.name)):
         models = {name for name in members.models_of(ensemble.name) if name in demands and _may(name, members)}
-        for name in sorted(models, key=lambda name: (demands[name].footprint.memory, name)):
+        for name in sorted(models - streamed, key=lambda name: (demands[name].footprint.memory, name)):
             steps.setdefault(name, demands[name].versions)
     return steps
+
+
+def _streams(ensemble: Ensemble, members: Members) -> bool:
+    """Return whether a step answers a request in pieces: two instances of a step behind it would change their order."""
+    models = (members.models[name] for name in members.models_of(ensemble.name) if name in members.models)
+    return any(model.spec.backend in LANGUAGE_BACKENDS or _is_decoupled(model) for model in models)
+
+
+def _is_decoupled(model: InferenceModel) -> bool:
+    policy = model.spec.config.get("model_transaction_policy")
+    return isinstance(policy, Mapping) and bool(policy.get("decoupled"))
 
 
 def _may(name: str, members: Members) -> bool:

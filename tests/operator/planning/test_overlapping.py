@@ -99,6 +99,16 @@ def test_what_is_declared_or_unknown_stays(own: dict[str, Any]) -> None:
     assert instances(cluster)["b"] == [2]
 
 
+@pytest.mark.parametrize(
+    "own", [{"config": {"model_transaction_policy": {"decoupled": True}}}, {"modelFormat": {"name": "vllm"}}]
+)
+def test_what_answers_in_pieces_keeps_their_order(own: dict[str, Any]) -> None:
+    streaming = ensemble("streaming", "before", "pieces", "behind")
+    others = [model(name, memory=10) for name in ("before", "behind", "c")]
+    cluster = settled([gpu_node("n")], model("pieces", **own), *others, streaming, ensemble("e", "c"))
+    assert instances(cluster) == {"before": [1], "pieces": [1], "behind": [1], "c": [2]}
+
+
 @pytest.mark.parametrize(("format_", "count"), [("onnx", 2), ("python", 2), ("pytorch", 1)])
 def test_on_a_cpu_it_depends_on_the_backend(format_: str, count: int) -> None:
     node = Node("n", (Gpu(0, 64 * GIB, is_cpu=True),))

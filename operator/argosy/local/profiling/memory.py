@@ -39,15 +39,18 @@ class MemoryMeter:
 
 
 def _host(family: Sequence[int]) -> int:
-    """Return the proportional set sizes together; processes that have ended count for nothing."""
-    return sum(map(_proportional_bytes, family))
+    """Return the memory of processes together; those that have ended count for nothing."""
+    return sum(map(_bytes, family))
 
 
-def _proportional_bytes(pid: int) -> int:
-    try:
-        return int(psutil.Process(pid).memory_full_info().pss)
-    except (psutil.Error, AttributeError):
-        return 0
+def _bytes(pid: int) -> int:
+    """Return a process's proportional set size, or where the kernel does not show it, as in a container, its resident."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        with suppress(psutil.AccessDenied):
+            return int(process.memory_full_info().pss)
+        return int(process.memory_info().rss)
+    return 0
 
 
 def _of_processes(gpu: str, family: set[int]) -> int:

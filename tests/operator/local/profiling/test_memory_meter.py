@@ -5,6 +5,7 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import psutil
 import pynvml
 import pytest
 
@@ -34,6 +35,19 @@ def test_what_a_child_takes_is_measured() -> None:
         assert meter.read().host > 50 * MIB
         child.kill()
     assert meter.read().gpu is None
+
+
+def test_where_the_kernel_shows_no_shares_the_resident_memory_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(self: psutil.Process) -> None:
+        raise psutil.AccessDenied(self.pid)
+
+    monkeypatch.setattr(psutil.Process, "memory_full_info", denied)
+    meter = MemoryMeter(os.getpid(), ())
+    with subprocess.Popen([sys.executable, "-c", HOG], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert meter.read().host > 50 * MIB
+        child.kill()
 
 
 def test_of_several_gpus_the_one_with_the_most_counts(monkeypatch: pytest.MonkeyPatch) -> None:
