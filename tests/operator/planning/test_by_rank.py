@@ -77,3 +77,20 @@ def test_what_fits_without_the_lower_ones_is_placed_before_them() -> None:
     groups = tuple(Group(name, (Demand(name, 1, Footprint(size * GIB)),), 1, None, rank) for name, size, rank in sizes)
     plan = pack(PoolFacts(POOL, (gpu_node("n", 2, 80),), groups, headroom=0))
     assert {one.group for one in plan.unplaced} == {"low", "less", "wide"}
+
+
+@given(seed=st.integers(0, 10_000), preemption=st.sampled_from(list(Preemption)))
+@example(seed=59, preemption=Preemption.NEVER)
+@examples(20)
+def test_every_replica_is_placed_or_explained(seed: int, preemption: Preemption) -> None:
+    facts = fleet(seed, preemption, 20, 2)
+    groups = tuple(
+        replace(group, minimum=group.replicas - (n % 3 == 0 and group.replicas > 1))
+        for n, group in enumerate(facts.groups)
+    )
+    first = sorted(groups, key=lambda group: group.priority)[:10]
+    before = pack(replace(facts, groups=tuple(first)))
+    plan = pack(replace(facts, groups=groups, current=before.current))
+    counts = Counter(group for server in plan.servers for group in {one.group for one in server.placements})
+    counts.update(one.group for one in plan.unplaced)
+    assert counts == {group.name: group.replicas for group in groups}

@@ -29,7 +29,8 @@ def fill_by_rank(start: Layout, fill: Fill) -> Settled:
     if first is None:
         return together
     ranks = sorted({replica.rank for replica in todo if replica.rank >= first})
-    return min(together, _in_turn(start, ranks, fill), key=_lack)
+    # The last turn has all that lacks a place: what gave way may be of a lower rank than all that was to be placed.
+    return min(together, _in_turn(start, [*ranks[:-1], _LAST], fill), key=_lack)
 
 
 def absent(layout: Layout) -> list[Replica]:
