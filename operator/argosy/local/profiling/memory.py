@@ -44,7 +44,7 @@ def _host(family: Sequence[int]) -> int:
 
 
 def _bytes(pid: int) -> int:
-    """Return a process's proportional set size, or where the kernel does not show it, as in a container, its resident."""
+    """Return a process's proportional set size; where the kernel does not show it, as in a container, its resident."""
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
         with suppress(psutil.AccessDenied):
