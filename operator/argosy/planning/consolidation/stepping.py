@@ -96,16 +96,17 @@ def perform(fleet: RunningFleet, emptied: str, moves: Iterable[Move], after: Slo
     again. `after`: where the moved items are then.
     """
     state = fleet.state
-    for number in after:
-        fleet.items[fleet.owners[state.slots[number][0][0]]].discard(number)
+    targets = {(move.group, move.source): move.target for move in moves}
+    sources = {number: fleet.owners[state.slots[number][0][0]] for number in after}
+    for number, source in sources.items():
+        fleet.items[source].discard(number)
         state.take(state.items[number])
-    targets = {move.group: move.target for move in moves if move.bytes or any(move.gpus.values())}
     for number, slots in after.items():
         state.put(state.items[number], slots)
-        fleet.add(number, targets[state.items[number].group])
+        fleet.add(number, targets[state.items[number].group, sources[number]])
     fleet.fixed.update(after)
     for replica in fleet.on_cpu[emptied]:
-        target = next(move.target for move in moves if move.group == replica.group.name)
+        target = targets[replica.group.name, emptied]
         fleet.on_cpu[target].append(replica)
         fleet.held.add(target)
     fleet.close(emptied)

@@ -6,14 +6,17 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.operator.planning.consolidation.fleets import POOL, after, churned, exclusive, running, shared
 from tests.operator.planning.declared import GIB, gpu_node, linked_node, lone
 from tests.properties import examples
 
-from argosy.planning.consolidation.moves import Step, applied
+from argosy.planning.consolidation import search
+from argosy.planning.consolidation.fleet import RunningFleet
+from argosy.planning.consolidation.moves import Move, Step, applied
 from argosy.planning.consolidation.search import StepLimits, find_steps
+from argosy.planning.consolidation.stepping import Slots
 from argosy.planning.facts import Demand, Footprint, Group, PoolFacts
 from argosy.planning.packing.solve import pack
 from argosy.planning.spreading import ZONE
@@ -295,3 +298,44 @@ def test_the_order_of_the_facts_changes_nothing(seed: int) -> None:
         nodes=tuple(random.sample(facts.nodes, len(facts.nodes))),
     )
     assert find_steps(shuffled, (), NO_LIMIT) == find_steps(facts, (), NO_LIMIT)
+
+
+def fragmented(seed: int) -> PoolFacts:
+    """Return one-GPU servers on which replicated models of a few sizes are placed at random, with gaps."""
+    random = Random(seed)
+    nodes = tuple(gpu_node(f"n{at}", 1) for at in range(random.randint(5, 10)))
+    names = [f"g{at}" for at in range(random.randint(4, 9))]
+    sizes = {name: random.choice([10, 15, 20, 25, 30, 35]) for name in names}
+    servers: dict[str, tuple[str, tuple[int, ...], dict[str, tuple[int, ...]]]] = {}
+    replicas = Counter[str]()
+    for at, node in enumerate(nodes):
+        placed, free = dict[str, tuple[int, ...]](), 80
+        for name in random.sample(names, len(names)):
+            if sizes[name] <= free - random.choice([0, 10, 25]) and random.random() < 0.55:
+                placed[name], free = (0,), free - sizes[name]
+                replicas[name] += 1
+        servers[f"p-{at}"] = (node.name, (0,), placed)
+    groups = [shared(name, sizes[name], replicas=count) for name, count in replicas.items()]
+    return running(servers, groups, nodes)
+
+
+@examples(30)
+@example(37)
+@given(st.integers(0, 10_000))
+def test_each_replica_of_a_step_is_recorded_on_the_server_that_it_goes_to(seed: int) -> None:
+    facts, steps = fragmented(seed), 0
+    original = search.perform
+
+    def checked(fleet: RunningFleet, emptied: str, moves: Iterable[Move], after: Slots) -> None:
+        nonlocal steps
+        original(fleet, emptied, moves, after)
+        steps += 1
+        assert fleet.owners == {gpu: name for name, gpus in fleet.gpus.items() for gpu in gpus}
+        for name, items in fleet.items.items():
+            assert all(gpu in fleet.gpus[name] for at in items for of_need in fleet.state.slots[at] for gpu in of_need)
+        nodes, node_of = fleet.state.devices.nodes, fleet.state.devices.node
+        assert all(fleet.hosts[name] == nodes[node_of[gpu]] for gpu, name in fleet.owners.items())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "perform", checked)
+        assert len(find_steps(facts, (), NO_LIMIT)) == steps
