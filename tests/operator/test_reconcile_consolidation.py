@@ -79,6 +79,57 @@ def test_auto_moves_what_recommend_named_and_nothing_is_unreachable() -> None:
     assert cluster.outcome.plan.gpus_used == 2
 
 
+PAIRS = {"a0": 50, "b0": 50, "c0": 50, "d0": 50, "a1": 28, "b1": 29, "c1": 29, "d1": 29}
+
+
+def in_two_pairs() -> tuple[Cluster, list[Resource]]:
+    """Return a fleet of four GPUs, of which two pairs could each do with one, and what it serves. The cheapest model to
+    move never loads again.
+    """
+    cluster = Cluster(tuple(gpu_node(name, 1) for name in "abcd"))
+    cluster.settle([packing("Off"), *(model(name, memory=size) for name, size in PAIRS.items())])
+    stay: list[Resource] = [model(name, memory=PAIRS[name]) for name in ("b0", "c0", "a1", "d1")]
+    cluster.settle([packing("Off"), *stay])
+    cluster.refuses = frozenset({("a1", 1)})
+    return cluster, stay
+
+
+def begun_moves(cluster: Cluster, resources: Sequence[Resource], hours: int) -> list[tuple[int, str]]:
+    """Return the moves that begin within some hours, each with the hour from the start in which it does."""
+    start, last, begun = cluster.now, "", list[tuple[int, str]]()
+    while cluster.now - start < timedelta(hours=hours):
+        cluster.tick(resources, 5 if cluster.outcome and status_of(cluster).moving else 60)
+        status = status_of(cluster)
+        if status.moving_since and status.moving_since != last:
+            last = status.moving_since
+            begun += [((cluster.now - start) // timedelta(hours=1), move.name) for move in status.moving]
+    return begun
+
+
+def test_after_a_move_that_failed_others_go_on() -> None:
+    cluster, stay = in_two_pairs()
+    begun = begun_moves(cluster, [packing("Auto", 2), *stay], 4)
+    assert begun == [(0, "a1"), (1, "d1")]
+    (failed,) = status_of(cluster).failed
+    assert (failed.name, failed.to_node, failed.failures) == ("a1", "b", 1)
+    again = [packing("Auto", 2), *stay[:2], model("a1", 2, PAIRS["a1"]), stay[3]]
+    run(cluster, again, 60)
+    assert status_of(cluster).failed == ()
+
+
+@pytest.mark.parametrize("mode", ["Off", "Recommend"])
+def test_what_was_moved_and_what_failed_is_known_after_another_mode(mode: str) -> None:
+    cluster, stay = in_two_pairs()
+    while not (cluster.outcome and status_of(cluster).failed):
+        cluster.tick([packing("Auto", 2), *stay])
+    before = status_of(cluster)
+    assert (len(before.last_hour), len(before.failed)) == (1, 1)
+    run(cluster, [packing(mode, 3), *stay], 20)
+    run(cluster, [packing("Auto", 4), *stay], 20)
+    now = status_of(cluster)
+    assert (now.last_hour, now.failed, now.paused_until) == (before.last_hour, before.failed, before.paused_until)
+
+
 def test_off_says_nothing_and_moves_nothing() -> None:
     cluster = churned()
     run(cluster, [packing("Off", 2), *left()], 20)
@@ -111,9 +162,10 @@ def test_a_move_to_where_it_does_not_load_is_taken_back_and_stops_the_others() -
     cluster.refuses = frozenset()
     run(cluster, auto, 60)
     assert cluster.routed()["a1"] == {"p-0"}
-    cluster.now += timedelta(hours=1)
+    cluster.now += timedelta(hours=2)
     run(cluster, auto, 60)
     assert (len(cluster.servers), status_of(cluster).failure) == (2, "")
+    assert status_of(cluster).failed == ()
 
 
 def test_a_move_that_does_not_arrive_is_taken_back_after_fifteen_minutes() -> None:

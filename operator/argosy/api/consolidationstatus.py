@@ -27,6 +27,16 @@ class ConsolidationRecord(StatusPart):
     )
 
 
+class FailedMove(StatusPart):
+    """A model, or the models of an ensemble, of which a move failed. It stays where it is for a time."""
+
+    name: str = Field(description="The model, or the models of an ensemble.")
+    revision: str = Field(default="", description="Its revision. With another one it may move again at once.")
+    to_node: str = Field(default="", description="The node that it did not come to.")
+    failures: Int = Field(default=1, ge=1, description="How many of its moves have failed, one after another.")
+    until: str = Field(default="", description="Until when it stays, RFC 3339: twice as long after each failure.")
+
+
 class ConsolidationStatus(StatusPart):
     """The consolidation of a pool. The operator goes on from it after a restart."""
 
@@ -46,3 +56,6 @@ class ConsolidationStatus(StatusPart):
     )
     paused_until: str = Field(default="", description="Until when nothing is moved after a move that failed, RFC 3339.")
     failure: str = Field(default="", description="The move that failed, and how.")
+    failed: tuple[FailedMove, ...] = Field(
+        default=(), description="What stays where it is because its move failed; the last 100."
+    )

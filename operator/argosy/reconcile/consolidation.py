@@ -16,6 +16,7 @@ from argosy.planning.consolidation.pool_round import PoolConsolidation, PoolRoun
 from argosy.planning.consolidation.progress import Progress, progress_of, taken_back
 from argosy.planning.consolidation.rest import fixed_groups, unrest
 from argosy.planning.consolidation.search import StepLimits, find_steps
+from argosy.planning.demand.members import Members
 from argosy.planning.facts import PoolFacts
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.pool_migration import PoolMigration
@@ -23,6 +24,7 @@ from argosy.planning.migration.revisions import revisions_by_server
 from argosy.planning.nodes.reservations import reserved
 from argosy.planning.packing.priorities import RankedPlan, pack_by_priority
 from argosy.planning.plan import FleetPlan
+from argosy.planning.rollouts.revision import revision_of
 from argosy.snapshot import FleetSnapshot
 
 Facts = Mapping[PoolKey, PoolFacts]
@@ -74,16 +76,16 @@ def consolidations(
     changed = None
     for pool in sorted((one for one in snapshot.resources if isinstance(one, ServingPool)), key=lambda one: one.key):
         key = pool.key
-        if key not in migrations or not takes_part(pool, facts[key]):
+        if key not in migrations or (key not in statuses and not takes_part(pool, facts[key])):
             continue
-        before = statuses.get(key, ConsolidationStatus())
-        busy = unrest(facts[key], migrations[key], planner.short(key)) if changed is None else "another pool begins"
-        written = snapshot.status(pool)
-        is_changed = written is not None and written.observed_generation != pool.metadata.generation
-        one = PoolRound(pool.spec.packing, before, progress.get(key, Progress()), busy, is_changed, now)
-        decided[key] = one.decide(partial(planner.steps, key))
-        if decided[key].begins:
-            changed = planner.simulated(key, decided[key].begins)
+        busy = "another pool begins" if changed is not None else ""
+        before, of_pool = statuses.get(key, ConsolidationStatus()), progress.get(key, Progress())
+        one = planner.round_of(pool, before, of_pool, busy, now)
+        decision = one.decide(partial(planner.steps, key))
+        if one.takes_part or decision.status != ConsolidationStatus():
+            decided[key] = decision
+        if decision.begins:
+            changed = planner.simulated(key, decision.begins)
     return Consolidations(decided, changed)
 
 
@@ -125,6 +127,19 @@ class _Planner:
     ranked: RankedPlan
     migrations: Mapping[PoolKey, PoolMigration]
 
+    def round_of(
+        self, pool: ServingPool, before: ConsolidationStatus, progress: Progress, busy: str, now: datetime
+    ) -> PoolRound:
+        """Return the inputs of a pool's round. `busy`: why nothing may begin in it, whatever it does."""
+        key, written = pool.key, self.snapshot.status(pool)
+        facts, migration = self.facts[key], self.migrations[key]
+        able = takes_part(pool, facts)
+        if able and not busy:
+            busy = unrest(facts, migration, self.short(key))
+        is_changed = written is not None and written.observed_generation != pool.metadata.generation
+        revisions = _revisions(before, facts, migration.state.members)
+        return PoolRound(pool.spec.packing, before, progress, busy, is_changed, now, able, revisions)
+
     def short(self, key: PoolKey) -> set[str]:
         """Return the groups of a pool that lack optional replicas."""
         return {group for pool, group in self.ranked.shortfalls if pool == key}
@@ -151,6 +166,17 @@ class _Planner:
             if plan.pool == key and (plan.unplaced or placed != expected or plan.gpus_used > before[key].gpus_used):
                 return None
         return ranked
+
+
+def _revisions(status: ConsolidationStatus, facts: PoolFacts, members: Members) -> dict[str, str]:
+    """Return the revisions of the models of each declared group that moves, or of which a move has failed."""
+    names = {move.name for move in status.moving} | {one.name for one in status.failed}
+    specs = members.models
+    return {
+        group.name: " ".join(revision_of(specs[one.model]).name for one in group.demands if one.model in specs)
+        for group in facts.groups
+        if group.name in names
+    }
 
 
 def _statuses(snapshot: FleetSnapshot) -> dict[PoolKey, ConsolidationStatus]:

@@ -1,12 +1,13 @@
 """One round of a pool's consolidation: it waits for rest, searches, recommends, and begins a step at a time."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from argosy.api.consolidationstatus import ConsolidationRecord, ConsolidationStatus
 from argosy.api.pool.packing import Consolidate, ConsolidationBudget, Packing
 from argosy.api.values.times import parse_time, timestamp
+from argosy.planning.consolidation.failures import staying, still_failed, with_failures
 from argosy.planning.consolidation.moves import Move, Step
 from argosy.planning.consolidation.progress import READY_WITHIN, Progress
 from argosy.planning.consolidation.report import NOTHING, recommendation, recommended, waiting
@@ -35,7 +36,8 @@ class PoolConsolidation:
 class PoolRound:
     """The inputs of a round. `before`: the status that was written last; `changed`: the spec is another one since.
 
-    `unrest`: what the pool is busy with, empty where it is at rest.
+    `unrest`: what the pool is busy with, empty where it is at rest. `takes_part`: something may begin. `revisions`: of
+    the groups that the status names, as far as they are declared.
     """
 
     packing: Packing
@@ -44,6 +46,8 @@ class PoolRound:
     unrest: str
     changed: bool
     now: datetime
+    takes_part: bool = True
+    revisions: Mapping[str, str] = field(default_factory=dict)
 
     def decide(self, find: Find) -> PoolConsolidation:
         """Return the decision. `find` searches; it is called where a search is due."""
@@ -52,7 +56,9 @@ class PoolRound:
             begun = parse_time(status.moving_since) or now
             return PoolConsolidation(self._at_work(status), wake=begun + READY_WITHIN)
         if status.moving:
-            status = status.model_copy(update={**NOTHING, "moving": (), "moving_since": ""})
+            status = self._at_an_end(status)
+        if not self.takes_part:
+            return PoolConsolidation(_kept(status))
         if self.unrest:
             return PoolConsolidation(_restless(status, self.unrest))
         since = parse_time(status.stable_since) or now
@@ -70,13 +76,22 @@ class PoolRound:
         """Return the status without what was moved more than an hour ago, and with a failure that ends the moves."""
         status, now = self.before, self.now
         recent = tuple(one for one in status.last_hour if (parse_time(one.time) or now) > now - HOUR)
-        status = status.model_copy(update={"last_hour": recent})
+        failed = still_failed(status.failed, self.revisions, now)
+        status = status.model_copy(update={"last_hour": recent, "failed": failed})
         if self.progress.failure:
+            failed = with_failures(failed, self.progress.failed, self.progress.nodes, self.revisions, now)
             until = timestamp(now + PAUSE)
-            return status.model_copy(update={"paused_until": until, "failure": self.progress.failure})
+            changes = {"paused_until": until, "failure": self.progress.failure, "failed": failed}
+            return status.model_copy(update=changes)
         if status.paused_until and now >= (parse_time(status.paused_until) or now):
             return status.model_copy(update={"paused_until": "", "failure": ""})
         return status
+
+    def _at_an_end(self, status: ConsolidationStatus) -> ConsolidationStatus:
+        """Return the status without what was being moved. A group that has moved counts as one that never failed."""
+        moved = set[str]() if self.progress.failure else {move.name for move in status.moving}
+        failed = tuple(one for one in status.failed if one.name not in moved)
+        return status.model_copy(update={**NOTHING, "moving": (), "moving_since": "", "failed": failed})
 
     def _at_work(self, status: ConsolidationStatus) -> ConsolidationStatus:
         moving = self.progress.under_way
@@ -84,7 +99,8 @@ class PoolRound:
 
     def _searched(self, status: ConsolidationStatus, find: Find) -> PoolConsolidation:
         budget = self.packing.consolidation_budget
-        steps = find(StepLimits(budget.bytes_per_hour, budget.moves_per_hour, _recent(status)))
+        stays = staying(status.failed, self.now)
+        steps = find(StepLimits(budget.bytes_per_hour, budget.moves_per_hour, _recent(status), stays))
         again = self.now + SEARCH_AGAIN
         if not steps:
             return _until(status.model_copy(update={**NOTHING, "next_search": timestamp(again)}), again)
@@ -134,6 +150,13 @@ def _listing_replicas(records: Sequence[ConsolidationRecord]) -> tuple[Consolida
 def _recent(status: ConsolidationStatus) -> frozenset[tuple[str, str]]:
     """Return the replicas that were moved within the last hour, by group and server: none moves there and back."""
     return frozenset((move.name, move.to_server) for record in status.last_hour for move in record.replicas)
+
+
+def _kept(status: ConsolidationStatus) -> ConsolidationStatus:
+    """Return what counts once something may begin again: what was moved, and what failed."""
+    return ConsolidationStatus(
+        last_hour=status.last_hour, paused_until=status.paused_until, failure=status.failure, failed=status.failed
+    )
 
 
 def _fits(budget: ConsolidationBudget, spent: list[ConsolidationRecord], step: Step) -> bool:

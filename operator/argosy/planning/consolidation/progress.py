@@ -1,7 +1,7 @@
 """Progress of moves that were begun: which are under way, whether one failed, and what is taken back then."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from argosy.api.consolidationstatus import ConsolidationMove
@@ -16,11 +16,15 @@ READY_WITHIN = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The moves that are `under_way`; and once one has failed, why, with the moves that are taken back in `back`."""
+    """The moves that are `under_way`; and once one has failed, why, with the moves that are taken back in `back`, and
+    those that `failed`. `nodes`: of the servers to which these were to go.
+    """
 
     under_way: tuple[ConsolidationMove, ...] = ()
     failure: str = ""
     back: tuple[ConsolidationMove, ...] = ()
+    failed: tuple[ConsolidationMove, ...] = ()
+    nodes: Mapping[str, str] = field(default_factory=dict)
 
 
 def progress_of(
@@ -34,16 +38,19 @@ def progress_of(
     models = {group.name: [demand.model for demand in group.demands] for group in facts.groups}
     servers = {server.name: server for server in facts.current}
     ours = [move for move in moving if move.name in models]
-    failures: list[str] = []
+    failures = dict[ConsolidationMove, str]()
     for move in ours:
         target = servers.get(move.to_server)
         there = target is not None and all(model in target.placed for model in models[move.name])
-        if target is None or (there and not _is_reached(move, models, observed)):
-            failures += _failures(move, models[move.name], target is not None, observed, since, now)
+        is_waited_for = target is None or (there and not _is_reached(move, models, observed))
+        why = _failure(move, models[move.name], target is not None, observed, since, now) if is_waited_for else ""
+        if why:
+            failures[move] = why
     bound = [move for move in ours if _is_bound(move, models, facts)]
     if failures:
         back = tuple(move for move in bound if not _is_reached(move, models, observed))
-        return Progress((), failures[0], back)
+        nodes = {move.to_server: servers[move.to_server].node for move in failures if move.to_server in servers}
+        return Progress((), next(iter(failures.values())), back, tuple(failures), nodes)
     return Progress(tuple(move for move in bound if not _is_done(move, models, observed)))
 
 
@@ -78,17 +85,17 @@ def _is_done(move: ConsolidationMove, models: Mapping[str, Sequence[str]], obser
     return _is_reached(move, models, observed) and former.keys().isdisjoint(models[move.name])
 
 
-def _failures(
+def _failure(
     move: ConsolidationMove, models: Sequence[str], has_server: bool, observed: Observed, since: datetime, now: datetime
-) -> list[str]:
+) -> str:
     """Return why a move has failed, of which the target is not reached; empty while it may still come."""
     what = f"{move.name} from {move.from_server} to {move.to_server}"
     if not has_server:
-        return [f"{what}: the server that it goes to is gone"]
+        return f"{what}: the server that it goes to is gone"
     reported = (one for model in models for one in observed.on(model).get(move.to_server, ()))
     broken = next((one for one in reported if one.state is LoadState.UNAVAILABLE and one.reason), None)
     if broken is not None:
-        return [f"{what}: {broken.reason}"]
+        return f"{what}: {broken.reason}"
     if now >= since + READY_WITHIN:
-        return [f"{what}: it is not reached there after {READY_WITHIN.seconds // 60} minutes"]
-    return []
+        return f"{what}: it is not reached there after {READY_WITHIN.seconds // 60} minutes"
+    return ""

@@ -25,12 +25,13 @@ _PLACINGS = 600
 @dataclass(frozen=True, slots=True)
 class StepLimits:
     """The most bytes and moves of one step. `recent`: replicas that stay, by group and server, because they were moved
-    a short time ago.
+    a short time ago; `staying`: groups that stay because a move of theirs failed.
     """
 
     bytes: int
     moves: int
     recent: frozenset[tuple[str, str]] = frozenset()
+    staying: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,8 @@ def find_steps(facts: PoolFacts, fixed_groups: Collection[str], limits: StepLimi
 
 
 def _steps(facts: PoolFacts, fixed_groups: Collection[str], limits: StepLimits) -> Iterator[Step]:
-    recent = limits.recent
-    while (fleet := RunningFleet.of(facts, fixed_groups, recent)) is not None:
+    recent, fixed = limits.recent, limits.staying.union(fixed_groups)
+    while (fleet := RunningFleet.of(facts, fixed, recent)) is not None:
         done = list[Step]()
         while step := _cheapest(fleet, limits, may_open=False):
             done.append(step)

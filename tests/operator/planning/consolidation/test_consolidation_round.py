@@ -149,3 +149,12 @@ def test_a_failure_stops_all_moves_for_an_hour_and_survives_a_restart() -> None:
 def test_times_of_another_release_that_are_none_count_as_now() -> None:
     strange = {"moving_since": "then", "stable_since": "x", "next_search": "y", "paused_until": "z"}
     assert decided(before=strange).wake == NOW + timedelta(minutes=1)
+
+
+def test_what_failed_stays_and_is_told_to_the_search() -> None:
+    searches: list[StepLimits] = []
+    moving = {"moving": (MOVING,), "moving_since": timestamp(LONG_AGO)}
+    progress = Progress(failure="m from p-1 to p-0: no memory", failed=(MOVING,), nodes={"p-0": "a"})
+    failed = decided(before=moving, progress=progress, searches=searches)
+    assert [(one.name, one.to_node) for one in failed.status.failed] == [("m", "a")]
+    assert searches[0].staying == {"m"}

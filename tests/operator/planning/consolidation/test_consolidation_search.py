@@ -12,11 +12,10 @@ from tests.operator.planning.consolidation.fleets import POOL, after, churned, e
 from tests.operator.planning.declared import GIB, gpu_node, linked_node, lone
 from tests.properties import examples
 
-from argosy.planning.consolidation import search
 from argosy.planning.consolidation.fleet import RunningFleet
 from argosy.planning.consolidation.moves import Move, Step, applied
 from argosy.planning.consolidation.search import StepLimits, find_steps
-from argosy.planning.consolidation.stepping import Slots
+from argosy.planning.consolidation.stepping import Slots, perform
 from argosy.planning.facts import Demand, Footprint, Group, PoolFacts
 from argosy.planning.packing.solve import pack
 from argosy.planning.spreading import ZONE
@@ -324,11 +323,10 @@ def fragmented(seed: int) -> PoolFacts:
 @given(st.integers(0, 10_000))
 def test_each_replica_of_a_step_is_recorded_on_the_server_that_it_goes_to(seed: int) -> None:
     facts, steps = fragmented(seed), 0
-    original = search.perform
 
     def checked(fleet: RunningFleet, emptied: str, moves: Iterable[Move], after: Slots) -> None:
         nonlocal steps
-        original(fleet, emptied, moves, after)
+        perform(fleet, emptied, moves, after)
         steps += 1
         assert fleet.owners == {gpu: name for name, gpus in fleet.gpus.items() for gpu in gpus}
         for name, items in fleet.items.items():
@@ -337,5 +335,5 @@ def test_each_replica_of_a_step_is_recorded_on_the_server_that_it_goes_to(seed: 
         assert all(fleet.hosts[name] == nodes[node_of[gpu]] for gpu, name in fleet.owners.items())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "perform", checked)
+        patch.setattr("argosy.planning.consolidation.search.perform", checked)
         assert len(find_steps(facts, (), NO_LIMIT)) == steps
