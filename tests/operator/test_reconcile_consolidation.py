@@ -118,7 +118,7 @@ def test_after_a_move_that_failed_others_go_on() -> None:
 
 
 @pytest.mark.parametrize("mode", ["Off", "Recommend"])
-def test_what_was_moved_and_what_failed_is_known_after_another_mode(mode: str) -> None:
+def test_another_mode_forgets_neither_moves_nor_failures(mode: str) -> None:
     cluster, stay = in_two_pairs()
     while not (cluster.outcome and status_of(cluster).failed):
         cluster.tick([packing("Auto", 2), *stay])

@@ -58,7 +58,7 @@ class PoolRound:
         if status.moving:
             status = self._at_an_end(status)
         if not self.takes_part:
-            return PoolConsolidation(_kept(status))
+            return PoolConsolidation(_retained(status))
         if self.unrest:
             return PoolConsolidation(_restless(status, self.unrest))
         since = parse_time(status.stable_since) or now
@@ -152,7 +152,7 @@ def _recent(status: ConsolidationStatus) -> frozenset[tuple[str, str]]:
     return frozenset((move.name, move.to_server) for record in status.last_hour for move in record.replicas)
 
 
-def _kept(status: ConsolidationStatus) -> ConsolidationStatus:
+def _retained(status: ConsolidationStatus) -> ConsolidationStatus:
     """Return what counts once something may begin again: what was moved, and what failed."""
     return ConsolidationStatus(
         last_hour=status.last_hour, paused_until=status.paused_until, failure=status.failure, failed=status.failed

@@ -151,7 +151,7 @@ def test_times_of_another_release_that_are_none_count_as_now() -> None:
     assert decided(before=strange).wake == NOW + timedelta(minutes=1)
 
 
-def test_what_failed_stays_and_is_told_to_the_search() -> None:
+def test_a_failed_model_stays_where_it_is_in_the_search() -> None:
     searches: list[StepLimits] = []
     moving = {"moving": (MOVING,), "moving_since": timestamp(LONG_AGO)}
     progress = Progress(failure="m from p-1 to p-0: no memory", failed=(MOVING,), nodes={"p-0": "a"})

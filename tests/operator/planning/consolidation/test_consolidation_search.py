@@ -321,7 +321,7 @@ def fragmented(seed: int) -> PoolFacts:
 @examples(30)
 @example(37)
 @given(st.integers(0, 10_000))
-def test_each_replica_of_a_step_is_recorded_on_the_server_that_it_goes_to(seed: int) -> None:
+def test_replicas_of_a_step_are_recorded_on_their_new_servers(seed: int) -> None:
     facts, steps = fragmented(seed), 0
 
     def checked(fleet: RunningFleet, emptied: str, moves: Iterable[Move], after: Slots) -> None:

@@ -25,7 +25,7 @@ def stays_until(times: int) -> timedelta:
     return datetime.fromisoformat(one.until) - NOW
 
 
-def test_each_failure_keeps_it_twice_as_long_up_to_a_day() -> None:
+def test_failures_double_the_stay_up_to_a_day() -> None:
     assert [stays_until(times) / timedelta(hours=1) for times in (1, 2, 3, 4, 5, 50)] == [2, 4, 8, 16, 24, 24]
     assert staying(failed(1), NOW + timedelta(hours=2) - timedelta(seconds=1)) == {"m"}
     assert staying(failed(1), NOW + timedelta(hours=2)) == frozenset()
@@ -38,7 +38,7 @@ def test_another_spec_may_move_at_once_and_so_may_what_failed_long_ago() -> None
     assert still_failed(failed(1), REVISIONS, NOW + timedelta(hours=50)) == ()
 
 
-def test_a_limited_number_is_kept_the_last_ones() -> None:
+def test_the_last_hundred_failures_are_retained() -> None:
     moves = [ConsolidationMove(name=f"m{at}", from_server="p-1", to_server="p-0") for at in range(150)]
     names = [one.name for one in with_failures((), moves, {}, {}, NOW)]
     assert names == [f"m{at}" for at in range(50, 150)]
