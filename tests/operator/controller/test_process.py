@@ -90,12 +90,11 @@ async def test_it_ends_where_it_may_not_read_what_it_needs(
 async def test_an_error_of_its_own_ends_it_with_a_trace(
     server: StandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_: object) -> None:
+    async def broken(_: object) -> None:
         raise KeyError("a bug")
 
     running = Operator(options(server, tmp_path))
-    monkeypatch.setattr(running, "_mark", broken)
-    server.put("nodes", {"metadata": {"name": "x"}, "status": {"capacity": {"memory": "1Gi"}}})
+    monkeypatch.setattr(running, "_act", broken)
     async with asyncio.timeout(60):
         assert await running.run() == 1
     records = [record for record in caplog.records if "cannot go on" in record.getMessage()]

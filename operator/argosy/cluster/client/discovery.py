@@ -54,7 +54,7 @@ async def plurals(connection: Connection, api_version: str) -> frozenset[str]:
         document = await connection.get_raw(f"/apis/{api_version}")
     except NotFoundError:
         return frozenset()
-    return frozenset(str(resource["name"]) for resource in document["resources"])
+    return frozenset(str(resource["name"]) for resource in document.get("resources") or ())
 
 
 async def crd_problems(connection: Connection) -> list[str]:
