@@ -38,7 +38,7 @@ def test_a_model_is_measured_in_a_pod_with_the_image_of_its_servers(namespace: N
     assert result.returncode == 0, result.stderr
     points = json.loads(result.stdout)["points"]
     assert [(point["instances"], point["batch"]) for point in points] == [(1, 1), (2, 1)]
-    assert all(point["hostBytes"] > 0 for point in points)
+    assert all(point["requests"] > 0 for point in points)
     assert "2 instances: batches of 1" in result.stderr
     namespace.until("the Job is gone", lambda: jobs(namespace) == [])
 
