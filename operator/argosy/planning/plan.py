@@ -1,6 +1,7 @@
 """The placement plan: the servers, and the models on each of their devices."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from argosy.api.values.identity import PoolKey
@@ -49,6 +50,11 @@ class ServerPlan:
     node: str
     gpus: tuple[int, ...]
     placements: tuple[Placement, ...]
+
+    @property
+    def groups(self) -> set[str]:
+        """The groups that have a replica on it."""
+        return {placement.group for placement in self.placements}
 
     @property
     def current(self) -> CurrentServer:
@@ -138,3 +144,8 @@ class FleetPlan:
     def gpus_one_per_model(self) -> int:
         """GPUs that one model per GPU would take, over all pools."""
         return sum(pool.gpus_one_per_model for pool in self.pools)
+
+
+def replica_counts(servers: Iterable[ServerPlan]) -> Counter[str]:
+    """Return how many replicas of each group servers have."""
+    return Counter(group for server in servers for group in server.groups)

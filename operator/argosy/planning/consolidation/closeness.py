@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from argosy.planning.consolidation.fleet import RunningFleet
 from argosy.planning.consolidation.moves import Move
 from argosy.planning.facts import Group, Node
+from argosy.planning.packing.spreading import preferred_labels
 
 Closeness = tuple[int, int]
 """Replicas on a node that has one of their group already, and the same for each label by which they prefer to be
@@ -31,8 +32,8 @@ def puts_closer(fleet: RunningFleet, moves: Iterable[Move]) -> bool:
 
 def closeness(group: Group, nodes: Sequence[Node]) -> Closeness:
     """Return how close together replicas of a group on these nodes are."""
-    keys = [spread.key for spread in group.spread[1:] if not spread.required]
-    in_domains = sum(len(nodes) - len({node.domain(key) for node in nodes}) for key in keys)
+    domains = preferred_labels(group)
+    in_domains = sum(len(nodes) - len({node.domain(key) for node in nodes}) for key in domains)
     return len(nodes) - len({node.name for node in nodes}), in_domains
 
 

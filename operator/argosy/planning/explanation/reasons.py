@@ -74,7 +74,7 @@ class _PoolReplicas:
         self._devices = PoolDevices(self._trial)
         self._hosts: dict[str, list[str]] = {}
         for server in plan.servers:
-            for name in {placement.group for placement in server.placements}:
+            for name in server.groups:
                 self._hosts.setdefault(name, []).append(server.node)
 
     def every(self) -> list[ExplainedReplica]:

@@ -1,5 +1,6 @@
 """The capacity of a pool's devices: usable memory, and the free part of each GPU."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from argosy.planning.facts import Footprint, Gpu, Node, PoolFacts
@@ -65,3 +66,13 @@ def is_cpu_only(facts: PoolFacts) -> bool:
 def link_group(node: Node, index: int) -> int:
     """Return the position of the NVLink group that holds the device, or -1 for a device that is joined to none."""
     return next((at for at, joined in enumerate(node.nvlink) if index in joined), -1)
+
+
+def gpus_holding(needed: int, sizes: Iterable[int]) -> int:
+    """Return how many GPUs of these sizes hold so many bytes together, the largest taken first, and at most all."""
+    ordered = sorted(sizes, reverse=True)
+    for count, size in enumerate(ordered):
+        if needed <= 0:
+            return count
+        needed -= size
+    return len(ordered)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from argosy.planning.facts import Footprint, Group, Node, PoolFacts
-from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of, usable_memory
-from argosy.planning.plan import FleetPlan, PoolPlan, ServerPlan
+from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_holding, gpus_of, usable_memory
+from argosy.planning.plan import FleetPlan, PoolPlan, ServerPlan, replica_counts
 from argosy.planning.requirements import NOTHING, label_keys
 
 _THRESHOLDS = 24
@@ -65,7 +65,7 @@ def _sizes(nodes: Iterable[Node], headroom: int) -> list[int]:
 
 def placed_groups(groups: Sequence[Group], servers: Sequence[ServerPlan]) -> tuple[Group, ...]:
     """Return the groups with the replicas that servers have of them. What fits nowhere takes no GPU in any plan."""
-    seen = Counter(name for server in servers for name in {placement.group for placement in server.placements})
+    seen = replica_counts(servers)
     return tuple(_with_replicas(group, min(group.replicas, seen[group.name])) for group in groups if seen[group.name])
 
 
@@ -130,7 +130,7 @@ def _bound(groups: Sequence[Group], sizes: Sequence[int]) -> int:
         memory[need.memory] += count
         compute[need.compute] += count
     return exclusive + max(
-        _volume(sum(size * count for size, count in memory.items()), sizes),
+        gpus_holding(sum(size * count for size, count in memory.items()), sizes),
         _bins(memory, largest),
         _bins(compute, FULL_COMPUTE),
         max(group.replicas for group in groups if any(_shares_gpu(d.footprint) for d in group.demands)),
@@ -139,15 +139,6 @@ def _bound(groups: Sequence[Group], sizes: Sequence[int]) -> int:
 
 def _shares_gpu(need: Footprint) -> bool:
     return not need.exclusive and not need.on_cpu
-
-
-def _volume(left: int, sizes: Sequence[int]) -> int:
-    """Return how many GPUs hold so many bytes, the largest taken first."""
-    for count, size in enumerate(sorted(sizes, reverse=True)):
-        if left <= 0:
-            return count
-        left -= size
-    return len(sizes)
 
 
 def _bins(sizes: Counter[int], capacity: int) -> int:

@@ -9,7 +9,7 @@ from argosy.planning.amounts import quantity
 from argosy.planning.facts import CurrentServer, Device, Node, PoolFacts
 from argosy.planning.nodes.reservations import devices, reclaimable, reserved, retained, withheld
 from argosy.planning.packing.solve import pack
-from argosy.planning.plan import FleetPlan, PoolPlan, Unplaced
+from argosy.planning.plan import FleetPlan, PoolPlan, Unplaced, replica_counts
 
 _TRIES = 8
 """The most times that pools are planned again for one that has replicas without a place."""
@@ -119,7 +119,7 @@ def _with_reclaimed(node: Node) -> Node:
 
 def _lack(plan: PoolPlan) -> tuple[int, int]:
     """Return how many groups have no replica placed, and how many replicas are unplaced."""
-    served = {placement.group for server in plan.servers for placement in server.placements}
+    served = replica_counts(plan.servers).keys()
     return len({unplaced.group for unplaced in plan.unplaced} - served), len(plan.unplaced)
 
 

@@ -8,7 +8,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.planning.amounts import quantity
 from argosy.planning.facts import Device, Group, PoolFacts
 from argosy.planning.packing.pools import pack_fleet
-from argosy.planning.plan import FleetPlan, PoolPlan, ServerPlan
+from argosy.planning.plan import FleetPlan, PoolPlan, ServerPlan, replica_counts
 
 _MORE = 16
 """Replicas more that all groups together may hope for, and each for one: what finds no place takes time to explain."""
@@ -53,7 +53,7 @@ class RankedPlan:
 
 
 def _with_more(facts: PoolFacts, plan: PoolPlan, desired: Mapping[GroupKey, int], most: int) -> Iterator[Group]:
-    placed = _placed(plan)
+    placed = replica_counts(plan.servers)
     for group in facts.groups:
         replicas, has = desired.get((facts.pool, group.name)), placed[group.name]
         yield group if replicas is None else replace(group, replicas=min(max(replicas, has + 1), has + most))
@@ -77,7 +77,7 @@ def pack_by_priority(
 
 def _without_extras(plan: PoolPlan, facts: PoolFacts, shortfalls: dict[GroupKey, Shortfall]) -> PoolPlan:
     """Return the plan without the unplaced replicas beyond a minimum, which are added to the shortfalls."""
-    placed, winners = _placed(plan), {lost.group: lost.winner for lost in plan.lost}
+    placed, winners = replica_counts(plan.servers), {lost.group: lost.winner for lost in plan.lost}
     extras = {group.name for group in facts.groups if placed[group.name] >= group.needed}
     for group, missing in Counter(unplaced.group for unplaced in plan.unplaced).items():
         if group in extras:
@@ -90,16 +90,10 @@ def _without_extras(plan: PoolPlan, facts: PoolFacts, shortfalls: dict[GroupKey,
 
 def replicas_of(plan: FleetPlan, pool: PoolKey, group: str) -> int:
     """Return how many replicas of a group are placed."""
-    return next((_placed(pool_plan)[group] for pool_plan in plan.pools if pool_plan.pool == pool), 0)
+    return next((replica_counts(pool_plan.servers)[group] for pool_plan in plan.pools if pool_plan.pool == pool), 0)
 
 
 def servers_of(plan: FleetPlan, pool: PoolKey, group: str) -> dict[str, ServerPlan]:
     """Return the servers that a group is placed on, by name."""
     servers = (server for of_pool in plan.pools if of_pool.pool == pool for server in of_pool.servers)
     return {server.name: server for server in servers if any(one.group == group for one in server.placements)}
-
-
-def _placed(plan: PoolPlan) -> Counter[str]:
-    """Return the number of placed replicas, by group."""
-    servers = ({placement.group for placement in server.placements} for server in plan.servers)
-    return Counter(group for groups in servers for group in groups)

@@ -11,7 +11,7 @@ from argosy.planning.facts import Group
 from argosy.planning.packing.capacity import FULL_COMPUTE, FreeCapacity
 from argosy.planning.packing.gpu_assignment import Site, assignments
 from argosy.planning.packing.layout import Assignment, Layout, PlacedReplica, Replica, Server
-from argosy.planning.packing.spreading import allowed
+from argosy.planning.packing.spreading import allowed, preferred_labels
 
 _TRIES_PER_SITE = 16
 
@@ -77,7 +77,7 @@ def candidates(
 def _shared_domains(layout: Layout, replica: Replica, hosting: Iterable[str]) -> dict[str, set[str]]:
     """Return the domains that other replicas are in, by the labels by which they prefer to be apart, but for nodes."""
     nodes = layout.topology.nodes
-    keys = [spread.key for spread in replica.group.spread[1:] if not spread.required] if hosting else []
+    keys = preferred_labels(replica.group) if hosting else []
     return {key: {nodes[name].domain(key) for name in hosting} for key in keys}
 
 

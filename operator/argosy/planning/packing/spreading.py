@@ -103,12 +103,17 @@ def allowed(limits: Limits, hosting: Sequence[str], node: str) -> bool:
     return all(limit.allows(limit.count(hosting), node) for limit in limits)
 
 
+def preferred_labels(group: Group) -> list[str]:
+    """Return the labels by which a group's replicas are apart where there is space, but for nodes themselves."""
+    return [spread.key for spread in group.spread[1:] if not spread.required]
+
+
 def preferred_keys(group: Group, nodes: Iterable[Node]) -> tuple[str, ...]:
     """Return the labels by which a group's replicas are apart where there is space, of those that tell nodes apart.
 
     Nodes themselves are not among them: replicas on one node are counted for every group.
     """
-    keys = [spread.key for spread in group.spread[1:] if not spread.required]
+    keys = preferred_labels(group)
     every = list(nodes) if keys else []
     return tuple(key for key in keys if len({node.domain(key) for node in every}) > 1)
 

@@ -15,7 +15,7 @@ from argosy.planning.facts import Gpu, Group, Node, PoolFacts
 from argosy.planning.nodes.slices import GPU_RESOURCE, resource_of
 from argosy.planning.packing.capacity import gpus_of, is_cpu_only
 from argosy.planning.packing.solve import pack
-from argosy.planning.plan import PoolPlan, ServerPlan
+from argosy.planning.plan import PoolPlan, ServerPlan, replica_counts
 from argosy.planning.provisioning.domains import Domains, full_domains, in_domains
 from argosy.planning.provisioning.node_types import Labels, further, has_dra_alone, node_types, resource, types_for
 from argosy.planning.spreading import HOSTNAME
@@ -117,7 +117,7 @@ def _missing(facts: PoolFacts, plan: PoolPlan, lacking: frozenset[str]) -> tuple
     Replicas that only wait for GPUs that other servers give up are not among them. Where CPUs stand in for GPUs, only
     those are that need several.
     """
-    placed = _replicas(plan)
+    placed = replica_counts(plan.servers)
     pending = Counter(unplaced.group for unplaced in plan.unplaced if unplaced.reason == Reason.PENDING)
     groups, left, on_cpus = list[Group](), CONSIDERED, is_cpu_only(facts)
     for group in sorted(facts.groups, key=lambda group: (-group.priority, group.name)):
@@ -126,11 +126,6 @@ def _missing(facts: PoolFacts, plan: PoolPlan, lacking: frozenset[str]) -> tuple
             groups.append(replace(group, replicas=replicas, minimum=None))
             left -= replicas
     return tuple(groups)
-
-
-def _replicas(plan: PoolPlan) -> Counter[str]:
-    """Return the number of placed replicas, by group."""
-    return Counter(name for server in plan.servers for name in {placement.group for placement in server.placements})
 
 
 def _needs_several(group: Group) -> bool:
@@ -142,7 +137,7 @@ def _after_builds(fresh: PoolFacts, groups: tuple[Group, ...]) -> tuple[Group, .
     nodes = tuple(node for node in map(_freed_by_builds, fresh.nodes) if gpus_of(node))
     if not nodes:
         return groups
-    placed = _replicas(pack(replace(fresh, nodes=nodes, groups=groups)))
+    placed = replica_counts(pack(replace(fresh, nodes=nodes, groups=groups)).servers)
     left = ((group, group.replicas - placed[group.name]) for group in groups)
     return tuple(replace(group, replicas=replicas) for group, replicas in left if replicas > 0)
 
@@ -180,7 +175,7 @@ def _further_servers(
         by_name = {group.name: group for group in groups}
         plan = pack(replace(fresh, nodes=further(node_type, most), groups=tuple(groups)))
         for server in (server for server in plan.servers if server.gpus):
-            hosted = [by_name[name] for name in sorted({placement.group for placement in server.placements})]
+            hosted = [by_name[name] for name in sorted(server.groups)]
             products = _products(fresh, server, hosted, types[at:])
             priority = max(group.priority for group in hosted)
             names = tuple(group.name for group in hosted)

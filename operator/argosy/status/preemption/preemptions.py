@@ -58,21 +58,19 @@ def _members(
 
 
 def _loss(decided: DecidedRound, plan: PoolPlan, lost: LostPlacement) -> PreemptionStatus:
-    return PreemptionStatus(
-        name=lost.winner,
-        priority=lost.winner_priority,
-        time=timestamp(decided.now),
-        drain_seconds=_drain_seconds(decided, plan, lost),
-    )
+    return _preemption(lost.winner, lost.winner_priority, decided, plan, lost)
 
 
 def _gain(decided: DecidedRound, plan: PoolPlan, lost: LostPlacement) -> PreemptionStatus:
-    return PreemptionStatus(
-        name=lost.group,
-        priority=lost.priority,
-        time=timestamp(decided.now),
-        drain_seconds=_drain_seconds(decided, plan, lost),
-    )
+    return _preemption(lost.group, lost.priority, decided, plan, lost)
+
+
+def _preemption(
+    name: str, priority: int, decided: DecidedRound, plan: PoolPlan, lost: LostPlacement
+) -> PreemptionStatus:
+    """Return what a status has of a lost place: the other one's name and priority."""
+    seconds = _drain_seconds(decided, plan, lost)
+    return PreemptionStatus(name=name, priority=priority, time=timestamp(decided.now), drain_seconds=seconds)
 
 
 def _drain_seconds(decided: DecidedRound, plan: PoolPlan, lost: LostPlacement) -> int:

@@ -13,7 +13,7 @@ from argosy.planning.nodes.reservations import reserved
 from argosy.planning.packing.capacity import gpus_of, is_cpu_only
 from argosy.planning.packing.lower_bound import fewest_of_pool
 from argosy.planning.packing.solve import pack
-from argosy.planning.plan import FleetPlan, PoolPlan
+from argosy.planning.plan import FleetPlan, PoolPlan, replica_counts
 
 _MOST_VARIABLES = 60_000
 """Variables of a program that is searched: a few hundred models on a few hundred GPUs. Larger ones prove nothing."""
@@ -79,7 +79,7 @@ class _PoolSearch:
         return fewer[0], replace(self._proof(*fewer), complete=complete)
 
     def _proof(self, plan: PoolPlan, bound: int, note: str = "") -> Proof:
-        placed = sum(_placed(plan).values()) - sum(_placed(self._plan).values())
+        placed = sum(replica_counts(plan.servers).values()) - sum(replica_counts(self._plan.servers).values())
         return Proof(self._facts.pool, _needed(plan), _needed(self._plan), bound, placed, note=note)
 
     def _note(self) -> str:
@@ -88,7 +88,7 @@ class _PoolSearch:
             return "it has no GPUs to be spared"
         if any(group.in_rollout for group in facts.groups):
             return "a rollout is under way, whose candidates take memory for a while"
-        size = self._program(_placed(self._plan), {}, _needed(self._plan)).size
+        size = self._program(replica_counts(self._plan.servers), {}, _needed(self._plan)).size
         if size > _MOST_VARIABLES:
             return f"it is too large to be searched ({size} variables, and the most is {_MOST_VARIABLES})"
         return ""
@@ -103,7 +103,7 @@ class _PoolSearch:
         numbers = Counter[str]()
         for server in self._plan.servers:
             ran = before[server.name].placed if server.name in before else {}
-            for name in sorted({placement.group for placement in server.placements}):
+            for name in sorted(server.groups):
                 mine = [one for one in server.placements if one.group == name and one.gpus]
                 if mine and all(ran.get(one.model) == one.gpus for one in mine) and numbers[name] < placed.get(name, 0):
                     seats[name, numbers[name]] = {one.model: (server.node, one.gpus) for one in mine}
@@ -113,7 +113,7 @@ class _PoolSearch:
     def _more_placed(self, lacking: Counter[str]) -> tuple[PoolPlan, bool]:
         """Return the plan with more replicas if there is one, and whether it is proven that no more have a place."""
         every = sum(len(gpus_of(node)) for node in self._facts.nodes)
-        program = self._program(_placed(self._plan), lacking, every)
+        program = self._program(replica_counts(self._plan.servers), lacking, every)
         if program.size > _MOST_VARIABLES:
             return self._plan, False
         solution = program.most_placed(self._effort)
@@ -127,7 +127,7 @@ class _PoolSearch:
         """Return the plan with the fewest GPUs that is known, and the bound."""
         bound, lacking = fewest_of_pool(plan, self._facts), _lacking(plan)
         while (used := _needed(plan)) > bound:
-            solution = self._program(_placed(plan), {}, used).fewest_gpus(self._effort, used)
+            solution = self._program(replica_counts(plan.servers), {}, used).fewest_gpus(self._effort, used)
             bound = max(bound, solution.bound)
             better = self._planned(solution)
             if better is None or _lacking(better) != lacking or _needed(better) >= used:
@@ -151,11 +151,6 @@ class _PoolSearch:
 def _needed(plan: PoolPlan) -> int:
     """Return the GPUs that models have; servers may keep further ones for a while."""
     return len({(server.node, gpu) for server in plan.servers for one in server.placements for gpu in one.gpus})
-
-
-def _placed(plan: PoolPlan) -> Counter[str]:
-    servers = ({placement.group for placement in server.placements} for server in plan.servers)
-    return Counter(name for names in servers for name in names)
 
 
 def _lacking(plan: PoolPlan) -> Counter[str]:

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from argosy.planning.explanation.remedies.devices import PoolDevices
 from argosy.planning.explanation.remedies.remedy import Remedy, RemedyKind
-from argosy.planning.explanation.remedies.trial import replicas_of
 from argosy.planning.facts import Gpu, Group, Node
 from argosy.planning.packing.capacity import gpus_of
+from argosy.planning.plan import replica_counts
 from argosy.planning.requirements import label_keys
 from argosy.planning.spreading import HOSTNAME
 
@@ -76,4 +76,4 @@ def _placed(pool: PoolDevices, group: Group, nodes: Sequence[Node], replicas: in
     alike = (replace(group, replicas=1, minimum=None, name=f"{group.name} {at}") for at in range(replicas))
     groups = (replace(group, replicas=replicas, minimum=None),) if group.replicas > 1 else tuple(alike)
     plan = pool.trial.plan(replace(part, facts=replace(part.facts, groups=groups)))
-    return sum(replicas_of(plan.servers).values()) if plan is not None else 0
+    return sum(replica_counts(plan.servers).values()) if plan is not None else 0

@@ -15,7 +15,7 @@ from argosy.planning.nodes.reservations import reserved
 from argosy.planning.packing.capacity import is_cpu_only
 from argosy.planning.packing.gpu_assignment import Budget
 from argosy.planning.packing.priorities import pack_by_priority
-from argosy.planning.plan import PoolPlan, ServerPlan
+from argosy.planning.plan import PoolPlan, ServerPlan, replica_counts
 
 _OVERHEAD = 8
 """What a trial costs in addition to the replicas that it plans."""
@@ -92,7 +92,7 @@ class Trial:
     @cached_property
     def placed(self) -> Counter[str]:
         """The replicas of each group that have a place."""
-        return replicas_of(self.servers)
+        return replica_counts(self.servers)
 
     def part(
         self, group: Group, nodes: Iterable[str], without: Collection[Seat] = (), further: Sequence[Node] = ()
@@ -144,7 +144,7 @@ class Trial:
     def outcome(self, part: Part) -> Outcome | None:
         """Plan a part. Return what came of it; None if the further replica has no place, or it is not planned."""
         plan = self.plan(part)
-        after = replicas_of(plan.servers) if plan is not None else Counter[str]()
+        after = replica_counts(plan.servers) if plan is not None else Counter[str]()
         if plan is None or after[part.group] <= part.had:
             return None
         before = {server.name for server in part.facts.current if _hosts(server, part)}
@@ -168,8 +168,3 @@ def _hosts(server: CurrentServer, part: Part) -> bool:
 
 def _seats(servers: Iterable[ServerPlan]) -> set[Seat]:
     return {(server.name, placement.group) for server in servers for placement in server.placements}
-
-
-def replicas_of(servers: Iterable[ServerPlan]) -> Counter[str]:
-    """Return the replicas of each group that servers have."""
-    return Counter(name for _, name in _seats(servers))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from argosy.planning.packing.capacity import FULL_COMPUTE
+from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_holding
 from argosy.planning.packing.search.devices import Devices
 from argosy.planning.packing.search.items import Item
 from argosy.planning.packing.search.state import State
@@ -64,12 +64,7 @@ class Bound:
 def _memory(devices: Devices, items: Sequence[Item], fixed: set[int]) -> int:
     """Return GPUs for the memory, the largest ones taken first."""
     left = sum(item.memory for item in items) - sum(devices.free[gpu] for gpu in fixed)
-    sizes = sorted((memory for gpu, memory in enumerate(devices.memory) if gpu not in fixed), reverse=True)
-    for count, size in enumerate(sizes):
-        if left <= 0:
-            return count
-        left -= size
-    return len(sizes)
+    return gpus_holding(left, (memory for gpu, memory in enumerate(devices.memory) if gpu not in fixed))
 
 
 def _compute(devices: Devices, items: Sequence[Item], fixed: set[int]) -> int:
