@@ -1,6 +1,7 @@
 """Scoring: the candidates for a replica, best first, where each gets its place one by one.
 
-The search compares full placements instead, by `search/objective.py`, in which GPUs count more than nodes apart.
+The search compares full placements instead (`search/objective.py`). Both put GPUs before nodes apart, and nodes before
+other labels.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,13 +21,13 @@ _TRIES_PER_SITE = 16
 class Cost:
     """Why one place is better than another: fields in falling order of weight, less is better."""
 
-    shares_node: bool  # another replica of the group is on the same node
     restarts: bool  # a running server would have to take another GPU, and interrupt all that it serves
     new_gpus: int
+    shares_node: bool  # another replica of the group is on the same node
+    shared_domains: int  # labels, of those by which the group prefers to be apart, whose value another replica has
     suspect: bool  # takes a new GPU on a node that has a cordoned one
     displaces: bool  # takes a GPU of a server that runs, which has to leave first
     shape: bool  # opens a server for nothing, or grows one that another would spare
-    shared_domains: int  # labels, of those by which the group prefers to be apart, whose value another replica has
     stranded: int  # free GPUs left behind on the node
     leftover: int  # unused thousandths (memory and compute) on the GPUs it touches
     peak: int  # thousandths of the busiest GPU it touches
@@ -189,9 +190,9 @@ def _cost(
     left = len(layout.unallocated[site.node.name]) - len(new)
     leftover, peak = _fit(layout, replica, site, assignment)
     return Cost(
-        shares_node=near[0],
         restarts=server is not None and running is not None and not new <= running,
         new_gpus=len(new),
+        shares_node=near[0],
         shared_domains=near[1],
         suspect=bool(new) and site.node.name in layout.topology.suspect,
         displaces=bool((new - (running or frozenset())) & layout.topology.in_use.get(site.node.name, frozenset())),
