@@ -1,14 +1,14 @@
-"""One server per side for the whole session, each with every model of tests/models loaded."""
+"""One server per side for all tests, each with every model of tests/models loaded."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any
 
 import pytest
 from tests.differential.generated.models import MODELS as GENERATED_FOR
 from tests.differential.generated.servers import Servers
 from tests.differential.oracle import MODELS, OWN_FLAGS, flags
+from tests.differential.running import Running
 from tests.peers.fixtures import StartServer, argosy_server, triton_server
 from tests.peers.server import Server
 
@@ -21,10 +21,10 @@ PEERS = [pytest.param("triton", marks=pytest.mark.triton), "argosy"]
 def started(triton_server: StartServer, argosy_server: StartServer) -> Callable[[str], Server]:
     """Return a function that gives the running server of a side, started at the first call for it."""
     starters = {"triton": triton_server, "argosy": argosy_server}
-    return cache(lambda side: starters[side](MODELS, *flags(), *OWN_FLAGS[side]))
+    return Running(lambda side: starters[side](MODELS, *flags(), *OWN_FLAGS[side])).server
 
 
-@pytest.fixture(scope="session", params=PEERS)
+@pytest.fixture(params=PEERS)
 def server(request: pytest.FixtureRequest, started: Callable[[str], Server]) -> Server:
     """Return each side in turn: the oracle keeps the recordings true, Argosy is compared with them."""
     return started(request.param)

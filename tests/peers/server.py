@@ -110,13 +110,14 @@ def wait(server: Server, path: str, timeout_s: float, pause_s: float = 0.05) -> 
         if not server.alive():
             code = server.process.returncode
             raise ServerStartError(f"{server.name} ended with status {code}:\n{server.tail()}")
-        if _answers(server, path):
+        if answers(server, path):
             return
         time.sleep(pause_s)
     raise ServerStartError(f"{server.name} was not ready after {timeout_s:.0f} s:\n{server.tail()}")
 
 
-def _answers(server: Server, path: str) -> bool:
+def answers(server: Server, path: str) -> bool:
+    """Return whether it answers 200 at `path`, within two seconds."""
     connection = http.client.HTTPConnection("127.0.0.1", server.ports.http, timeout=2.0)
     try:
         connection.request("GET", path)

@@ -225,7 +225,6 @@ PROBES = {
     "counter": COUNTER % 1 + "metric.increment(1.5); metric.increment(0); result = metric.value()",
     "gauge": GAUGE % 1 + "metric.set(5); metric.increment(-7); result = metric.value()",
     "histogram": HISTOGRAM % 1 + "metric.observe(2); metric.observe(99)",
-    "labels of numbers": FAMILY.format("GAUGE") + "family.Metric(labels={'case': 4}).value()",
     "metric twice": COUNTER % 5 + "metric.increment(2); result = family.Metric(labels={'case': '5'}).value()",
     "release flags": (
         "request.set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)\n"
@@ -261,6 +260,7 @@ RAISING = {
         FAMILY.format("HISTOGRAM") + kind("family.Metric(labels={'case': '7'}, buckets=[2, 1])")
     ),
     "gauge with buckets": FAMILY.format("GAUGE") + "family.Metric(labels={'case': '3'}, buckets=[1])",
+    "labels of numbers": FAMILY.format("GAUGE") + "family.Metric(labels={'case': 4}).value()",
     "labels of a list": FAMILY.format("GAUGE") + "family.Metric(labels=['case'])",
     "family of another kind": FAMILY.format("COUNTER")
     + "pb_utils.MetricFamily('probe_COUNTER', 'd', pb_utils.MetricFamily.GAUGE)",

@@ -94,7 +94,7 @@ SERVER: dict[tuple[str, str], Deviation] = {
         "outputs of steps that are read",
         _answered("optional_link"),
     ),
-    ("http_python", "probe: labels of numbers"): Deviation(
+    ("http_python_raising", "probe: labels of numbers"): Deviation(
         "labels that are numbers",
         _answered("probe", _text("RESULT", "null")),
     ),

@@ -10,51 +10,46 @@ from tests.differential.generated.comparison import comparable
 from tests.differential.grpc_cases import GrpcCase, answer
 from tests.differential.http_calls import Call, send
 from tests.differential.normalise import normalised
+from tests.differential.running import MOST_ENDS, Running
 from tests.peers.server import Server
 
 Json = Any
-MOST_ENDS = 8
-"""So many times the real Triton is started again; after that nothing more is compared."""
 
 
 class Servers:
     """Both servers, each started at its first request. `compared` counts answers of both by kind of request."""
 
     def __init__(self, start: Callable[[str], Server]) -> None:
-        self._start = start
-        self._running: dict[str, Server] = {}
+        self._running = Running(start)
         self.compared: Counter[str] = Counter()
         self.ended_by: list[Call | GrpcCase] = []
         """The requests that the real Triton left without an answer."""
 
     def argosy(self, request: Call | GrpcCase) -> Json:
         """Return Argosy's answer."""
-        return _requested(self._server("argosy"), request)
+        return _requested(self._running.server("argosy"), request)
 
     def triton(self, request: Call | GrpcCase) -> Json | None:
-        """Return the real Triton's answer; None where it ends or hangs, or did so too often."""
-        if len(self.ended_by) > MOST_ENDS:
+        """Return the real Triton's answer; None where it ends or hangs.
+
+        Where it did so too often, nothing more is compared.
+        """
+        if self._running.ends >= MOST_ENDS:
             return None
-        server = self._server("triton")
+        server = self._running.server("triton")
         try:
             reply = _requested(server, request)
         except (OSError, http.client.HTTPException):
             reply = None
         if reply is None or _lost(reply, server):
             self.ended_by.append(request)
-            self._running.pop("triton").stop(grace_s=2.0)
+            self._running.restart_next("triton")
             return None
         return reply
 
     def stop(self) -> None:
         """Stop both."""
-        for server in self._running.values():
-            server.stop()
-
-    def _server(self, side: str) -> Server:
-        if side not in self._running:
-            self._running[side] = self._start(side)
-        return self._running[side]
+        self._running.stop()
 
 
 def _requested(server: Server, request: Call | GrpcCase) -> Json:
