@@ -3,13 +3,14 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from tests.operator.planning.declared import GIB, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import START, Cluster
 
 from argosy.api import ConditionType, InferenceModel, Resource
 from argosy.api.status import InferenceModelStatus
 from argosy.controller.events.announcements import footprint_events
-from argosy.planning.demand.measured import MeasuredFootprint
+from argosy.planning.demand.measured import Crash, MeasuredFootprint
 from argosy.planning.rollouts.revision import revision_of
 from argosy.reconcile import reconcile
 from argosy.replay.codec import decoded_snapshot, encoded
@@ -122,3 +123,59 @@ def test_a_bundle_has_the_measurements() -> None:
 def _placements(snapshot: FleetSnapshot) -> list[str]:
     outcome = reconcile(snapshot, START + timedelta(minutes=5))
     return [placement.model for of_pool in outcome.plan.pools for s in of_pool.servers for placement in s.placements]
+
+
+def crash(cluster: Cluster, **gib: float) -> None:
+    """Let processes of the models have crashed that had so many GiB of a GPU."""
+    measure(cluster, **gib)
+    footprints = {
+        name: replace(one, crashed=True, crash=Crash(one.per_instance, cluster.now)) if name in crashed else one
+        for crashed in [{f"InferenceModel default/{name}" for name in gib}]
+        for name, one in cluster.snapshot.footprints.items()
+    }
+    cluster.snapshot = replace(cluster.snapshot, footprints=footprints)
+
+
+def test_what_crashed_where_it_grew_is_not_packed_next_to_others_again_for_a_day() -> None:
+    nodes = (gpu_node("a"), gpu_node("b"))
+    auto = pool(memoryHeadroom="20%", packing={"consolidate": "Auto", "consolidateAfter": "5s"})
+    cluster, resources = Cluster(nodes), [auto, model("m", memory=20), model("n", memory=30)]
+    cluster.settle(resources)
+    measure(cluster, m=50)
+    cluster.keep_routed(resources, ["m", "n"])
+    assert gpu_of(cluster, "m") != gpu_of(cluster, "n")
+    crash(cluster, m=50)
+    for _ in range(90):
+        cluster.tick(resources)
+    assert gpu_of(cluster, "m") != gpu_of(cluster, "n")
+    assert "an instance had 50 GiB of a GPU before its process crashed" in cluster.message("m", ConditionType.VALID)
+    cluster.now += timedelta(days=1)
+    for _ in range(90):
+        cluster.tick(resources)
+    assert gpu_of(cluster, "m") == gpu_of(cluster, "n")
+    assert cluster.message("m", ConditionType.VALID) == "Valid: "
+
+
+@pytest.mark.parametrize("priority", [0, 100])
+def test_a_crash_takes_no_place_from_others_and_keeps_its_own(priority: int) -> None:
+    lower = pool(memoryHeadroom="20%", packing={"preemption": "LowerPriority"})
+    resources = [lower, model("m", memory=20, priority=priority), model("n", memory=30)]
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle(resources)
+    crash(cluster, m=60)
+    cluster.keep_routed(resources, ["m", "n"])
+    assert gpu_of(cluster, "m") == gpu_of(cluster, "n")
+    more = [*resources, model("o", memory=10)]
+    cluster.settle(more)
+    assert status(cluster, "o").available_replicas == 1
+
+
+def test_what_has_crashed_gets_a_place_where_there_is_less_than_it_had() -> None:
+    resources = [POOL, model("m", memory=20), model("n", memory=20)]
+    cluster = Cluster((gpu_node("a"), gpu_node("b", memory=60)))
+    cluster.settle(resources)
+    crash(cluster, m=60)
+    cluster.settle(resources)
+    cluster.lose(gpu_of(cluster, "m")[0])
+    cluster.settle(resources)
+    assert status(cluster, "m").replicas == 1

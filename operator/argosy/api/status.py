@@ -66,6 +66,16 @@ class PlacementStatus(StatusPart):
     instances: Int = Field(default=1, ge=1, description="Instances on each of those devices.")
 
 
+class CrashStatus(StatusPart):
+    """What one instance had before a process of it crashed."""
+
+    peak_gpu_memory: Quantity = Field(
+        description="The most memory that one instance had on a GPU. For a day after the crash this much is left to "
+        "the model next to others, where nothing lacks a place for it."
+    )
+    time: str = Field(description="When the process crashed, RFC 3339.")
+
+
 class MeasuredFootprintStatus(StatusPart):
     """What all instances of a version on one server used, of the server where it is the most."""
 
@@ -86,6 +96,7 @@ class MeasuredFootprintStatus(StatusPart):
     instances: Int = Field(default=1, ge=1, description="The instances on each GPU, or on the CPU.")
     server: str = Field(default="", description="The server where it was measured.")
     gpu_type: str = Field(default="", description="The product of the server's GPUs.")
+    crash: CrashStatus | None = Field(default=None, description="The last crash of this revision, for a day.")
 
 
 class FootprintStatus(StatusPart):

@@ -140,7 +140,8 @@ class Footprint:
     the first of its server. `surge`: bytes that a rollout takes there in addition to `memory`, of the headroom, too,
     for the candidate that is loaded next to the stable revision; `promoted`: what takes the place of `memory` once it
     is promoted, 0 without a rollout. `shares`: the GPUs of a shared model, each of which has as many of its instances
-    and takes `memory` and `compute`.
+    and takes `memory` and `compute`. `peak`: bytes that it had on a GPU before a process of it crashed, left to it
+    where nothing lacks a place for that (`planning/packing/eviction/peaks.py`).
     """
 
     memory: int = 0
@@ -151,6 +152,7 @@ class Footprint:
     surge: int = 0
     promoted: int = 0
     shares: int = 1
+    peak: int = 0
 
     @property
     def exclusive(self) -> bool:

@@ -54,7 +54,7 @@ def decide(
     specs = accepted_specs(snapshot, nodes, now)
     followed = policies(specs.accepted.valid, now)
     allocated = allocations(followed, snapshot.decisions, snapshot.scaling_statuses(specs.accepted.valid))
-    members = _members(snapshot, specs, followed, allocated)
+    members = _members(snapshot, specs, followed, allocated, now)
     facts = {
         key: pool_facts(here, members[key], snapshot.pool(key).loaded_versions) for key, here in specs.pools.items()
     }
@@ -117,7 +117,11 @@ def _most_placeholders(specs: AcceptedSpecs) -> dict[PoolKey, int]:
 
 
 def _members(
-    snapshot: FleetSnapshot, specs: AcceptedSpecs, followed: Mapping[str, Policy], allocated: Mapping[str, Allocation]
+    snapshot: FleetSnapshot,
+    specs: AcceptedSpecs,
+    followed: Mapping[str, Policy],
+    allocated: Mapping[str, Allocation],
+    now: datetime,
 ) -> dict[PoolKey, Members]:
     """Return what each valid pool is to serve, with the amounts that scaling decided."""
     accepted = specs.accepted
@@ -138,16 +142,18 @@ def _members(
         for key, of_pool in specs.engines.items()
     }
     return {
-        key: replace(of_pool, sizes=document_sizes(of_pool), measured=_measured(snapshot, specs.pools[key], of_pool))
+        key: replace(
+            of_pool, sizes=document_sizes(of_pool), measured=_measured(snapshot, specs.pools[key], of_pool, now)
+        )
         for key, of_pool in members.items()
     }
 
 
-def _measured(snapshot: FleetSnapshot, pool: PoolNodes, members: Members) -> dict[str, MeasuredMemory]:
+def _measured(snapshot: FleetSnapshot, pool: PoolNodes, members: Members, now: datetime) -> dict[str, MeasuredMemory]:
     """Return what counts of what a pool's models were measured to use: in this process, or else by their statuses."""
     last = {model.identity: last_measured(snapshot, model) for model in members.models.values()}
     footprints = {name: footprint for name, footprint in last.items() if footprint is not None}
-    return measured_memory(members.models.values(), footprints, pool.selected, pool.pool.spec.memory_headroom)
+    return measured_memory(members.models.values(), footprints, pool.selected, pool.pool.spec.memory_headroom, now)
 
 
 def _migration(

@@ -10,7 +10,7 @@ from argosy.api import Condition, ConditionStatus, ConditionType, Reason
 from argosy.api.status import FootprintStatus, InferenceModelStatus
 from argosy.autoscaling.metrics.signals import MemorySignals, Signals
 from argosy.autoscaling.pool.footprints import MeasuredModel, measured_footprints
-from argosy.planning.demand.measured import MeasuredFootprint, measured_memory
+from argosy.planning.demand.measured import CRASHES_COUNT, Crash, MeasuredFootprint, measured_memory
 from argosy.planning.rollouts.revision import revision_of
 from argosy.status.measured.footprint import restored, with_measured
 
@@ -93,19 +93,36 @@ def test_after_a_crash_the_next_process_begins_again() -> None:
     of_another = replace(crash, signals=replace(crash.signals, memory=(), crashed=("p-1",)))
     assert after(leaked, of_another) is leaked
     crashed = after(leaked, replace(crash, signals=replace(crash.signals, memory=(), crashed=("p-0",))))
-    assert crashed == replace(leaked, crashed=True)
+    first = Crash(900 * MIB, NOW + timedelta(seconds=5))
+    assert crashed == replace(leaked, crashed=True, crash=first)
     assert after(crashed, measured(6, None)) is crashed
     fresh = after(crashed, measured(20, None, 100 * MIB))
     assert fresh is not None
     assert (fresh.peak, fresh.crashed, fresh.since) == (100 * MIB, False, NOW + timedelta(seconds=20))
+    assert fresh.crash == first
+    signals = replace(crash.signals, at=NOW + timedelta(seconds=60), memory=(), crashed=("p-0",))
+    again = after(fresh, replace(crash, signals=signals))
+    assert again is not None
+    assert again.crash == Crash(900 * MIB, NOW + timedelta(seconds=60))
+
+
+def test_a_crash_is_remembered_for_a_day_and_of_one_revision() -> None:
+    crashed = replace(report(0, None, 900 * MIB), crashed=True, crash=Crash(900 * MIB, NOW))
+    later = after(crashed, measured(CRASHES_COUNT.total_seconds(), None, 100 * MIB))
+    other = after(replace(crashed, revision="of another spec"), measured(20, None, 100 * MIB))
+    assert later is not None
+    assert other is not None
+    assert (later.crash, other.crash) == (None, None)
+    written = with_measured(None, crashed)
+    assert restored(InferenceModelStatus(footprint=written)) == replace(crashed, crashed=False, peak=None)
 
 
 def test_memory_of_a_crashed_process_counts_only_without_a_declaration() -> None:
     crashed = replace(report(0, None, 40 * 2**30), crashed=True, product="")
     nodes = [gpu_node("n")]
-    assert measured_memory([MODEL], {MODEL.identity: crashed}, nodes, 0) == {}
+    assert measured_memory([MODEL], {MODEL.identity: crashed}, nodes, 0, NOW) == {}
     undeclared = model("m", footprint=None)
-    assert measured_memory([undeclared], {undeclared.identity: crashed}, nodes, 0)["m"].per_instance == 40 * 2**30
+    assert measured_memory([undeclared], {undeclared.identity: crashed}, nodes, 0, NOW)["m"].per_instance == 40 * 2**30
     written = with_measured(None, crashed)
     assert written is not None
     assert written.measured is not None

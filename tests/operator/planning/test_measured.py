@@ -9,7 +9,7 @@ from tests.operator.planning.declared import GIB, gpu_node, model
 
 from argosy.api import InferenceModel
 from argosy.planning.demand.footprint import footprint_of
-from argosy.planning.demand.measured import MeasuredFootprint, MeasuredMemory, measured_memory
+from argosy.planning.demand.measured import CRASHES_COUNT, Crash, MeasuredFootprint, MeasuredMemory, measured_memory
 from argosy.planning.facts import Footprint, Gpu, Node
 from argosy.planning.rollouts.revision import revision_of
 from argosy.status.measured.deviation import LOWER_AFTER, footprint_deviation
@@ -26,8 +26,10 @@ def measured(of: InferenceModel, gib: float, instances: int = 1, product: str = 
     return MeasuredFootprint(NOW, None, size, size, NOW, 1, revision, instances, "p-0", product)
 
 
-def counting(of: InferenceModel, footprint: MeasuredFootprint, *nodes: Node) -> MeasuredMemory | None:
-    return measured_memory([of], {of.identity: footprint}, nodes or (L4,), HEADROOM).get(of.name)
+def counting(
+    of: InferenceModel, footprint: MeasuredFootprint, *nodes: Node, now: datetime = NOW
+) -> MeasuredMemory | None:
+    return measured_memory([of], {of.identity: footprint}, nodes or (L4,), HEADROOM, now).get(of.name)
 
 
 def need(of: InferenceModel, footprint: MeasuredFootprint, versions: int = 1) -> Footprint:
@@ -120,3 +122,35 @@ def test_an_engine_that_takes_what_is_declared_is_not_advised() -> None:
     engine = model("m", memory=4, modelFormat={"name": "vllm"})
     assert deviation(engine, 8) == ""
     assert need(engine, measured(engine, 8)).memory == 8 * GIB
+
+
+def crashed(of: InferenceModel, gib: int) -> MeasuredFootprint:
+    return replace(measured(of, gib), crashed=True, crash=Crash(gib * GIB, NOW))
+
+
+def test_what_a_crashed_process_had_is_no_footprint_but_a_peak_for_a_day() -> None:
+    declared = model("m", memory=4)
+    assert need(declared, crashed(declared, 12)) == Footprint(memory=4 * GIB, peak=12 * GIB)
+    assert need(declared, crashed(declared, 23)).peak == USABLE
+    again = replace(measured(declared, 5), crash=Crash(12 * GIB, NOW))
+    assert need(declared, again) == Footprint(memory=5 * GIB, peak=12 * GIB)
+    assert counting(declared, crashed(declared, 12), now=NOW + CRASHES_COUNT) is None
+
+
+def test_a_crash_of_another_revision_or_of_what_has_no_neighbours_counts_for_nothing() -> None:
+    former = crashed(model("m", version=1, memory=4), 12)
+    assert counting(model("m", version=2, memory=4), former) is None
+    alone = model("m", footprint={"gpus": 1, "gpuMemory": "4Gi"})
+    assert counting(alone, crashed(alone, 12)) is None
+
+
+def test_a_crash_is_reported_with_the_time_until_which_it_counts() -> None:
+    declared = model("m", memory=4)
+    message = footprint_deviation(declared, counting(declared, crashed(declared, 12)), NOW)
+    assert message == (
+        "an instance had 12 GiB of a GPU before its process crashed at 2026-01-01T00:00:00Z, and 4 GiB is declared: "
+        "until 2026-01-02T00:00:00Z the plan leaves it 12 GiB next to other models, where nothing lacks a place for "
+        "that. If it needs so much, declare it: kubectl patch inferencemodel m -n default --type merge -p "
+        '\'{"spec":{"footprint":{"gpuMemory":"12288Mi"}}}\''
+    )
+    assert footprint_deviation(declared, counting(declared, crashed(declared, 4)), NOW) == ""

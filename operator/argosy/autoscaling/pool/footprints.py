@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from argosy.api import ConditionStatus, ConditionType, InferenceModel
 from argosy.api.status import InferenceModelStatus
 from argosy.autoscaling.metrics.signals import MemorySignals, Signals
-from argosy.planning.demand.measured import MeasuredFootprint
+from argosy.planning.demand.measured import Crash, MeasuredFootprint
 from argosy.planning.rollouts.revision import revision_of
 
 NEWER_AFTER = timedelta(seconds=30)
@@ -48,7 +48,8 @@ def measured_footprints(
     """Return the report of each measured model, by identity.
 
     The last report of a model that is not measured any more stays, with its time. What was measured of a process that
-    has crashed is no fact about the one that follows, which begins again: a leak would have its peak for ever.
+    has crashed is no fact about the one that follows, which begins again: a leak would have its peak for ever. The peak
+    is remembered for as long as it counts.
     """
     reports = {one.model.identity: _next(before.get(one.model.identity), one) for one in models}
     return {name: report for name, report in reports.items() if report is not None}
@@ -57,10 +58,12 @@ def measured_footprints(
 def _next(before: MeasuredFootprint | None, measured: MeasuredModel) -> MeasuredFootprint | None:
     memory = measured.memory
     if before is not None and measured.signals is not None and before.server in measured.signals.crashed:
-        before = before if before.crashed else replace(before, crashed=True)
+        before = before if before.crashed else replace(before, crashed=True, crash=_crash(before, measured.signals.at))
     if memory is None or measured.signals is None or (memory.host is None and memory.gpu is None):
         return before
     report = _report(measured, memory, measured.signals.at)
+    if before is not None and before.revision == report.revision:
+        report = replace(report, crash=_recent_crash(before, report.measured_at))
     if before is None or before.crashed or _subject(before) != _subject(report):
         return report
     peak, grown = before.peak, (report.peak or 0) > (before.peak or 0) * (1 + GROWTH)
@@ -68,6 +71,17 @@ def _next(before: MeasuredFootprint | None, measured: MeasuredModel) -> Measured
     age = report.measured_at - before.measured_at
     differs = grown or _differs(before.host, report.host) or _differs(before.gpu, report.gpu)
     return report if age >= REPORTED_AGAIN_AFTER or (age >= NEWER_AFTER and differs) else before
+
+
+def _crash(before: MeasuredFootprint, at: datetime) -> Crash | None:
+    """Return the crash of a process that was measured to have this before, with the highest peak that counts."""
+    former = _recent_crash(before, at)
+    peak = max(before.per_instance, former.per_instance if former is not None else 0)
+    return Crash(peak, at) if peak else None
+
+
+def _recent_crash(before: MeasuredFootprint, now: datetime) -> Crash | None:
+    return before.crash if before.crash is not None and before.crash.counts(now) else None
 
 
 def _report(measured: MeasuredModel, memory: MemorySignals, at: datetime) -> MeasuredFootprint:

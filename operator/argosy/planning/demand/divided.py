@@ -53,9 +53,8 @@ def _holds(need: Footprint, parts: int, gpus: int, nodes: Sequence[Node], headro
 
 def _part(need: Footprint, parts: int) -> Footprint:
     memory, compute = need.memory // parts, need.compute // parts
-    return replace(
-        need, memory=memory, compute=compute, surge=need.surge // parts, promoted=need.promoted // parts, shares=parts
-    )
+    surge, promoted, peak = need.surge // parts, need.promoted // parts, need.peak // parts
+    return replace(need, memory=memory, compute=compute, surge=surge, promoted=promoted, shares=parts, peak=peak)
 
 
 def _divisors(count: int) -> Iterator[int]:

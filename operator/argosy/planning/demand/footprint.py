@@ -33,7 +33,7 @@ def footprint_of(
       has `gpuMemory` for every instance; the share of compute means nothing there.
     - A share of one GPU: `gpuMemory` and `compute`, each times `instances`. What is not declared counts as
       nothing: a model with `gpuMemory` alone is never kept from a GPU because of compute. Measured memory counts where
-      it is more than `gpuMemory`, or where that is not declared.
+      it is more than `gpuMemory`, or where that is not declared; that of a crashed process as the footprint's `peak`.
     - `device: CPU`, or the format `python` with nothing declared: the CPU.
     - Nothing declared of any other, nor measured: a GPU of its own where there are GPUs. It is never put on the CPU by
       default.
@@ -54,7 +54,7 @@ def footprint_of(
     compute = (declared.compute or 0) * count
     if measured is not None and has_gpus:
         memory = max(memory if declared.gpu_memory is not None else 0, measured.of(count) * versions)
-        return Footprint(memory=memory, compute=compute)
+        return Footprint(memory=memory, compute=compute, peak=measured.peak_of(count * versions))
     if declared.gpu_memory is None:
         return Footprint(memory=memory, gpus=1, assumed=True) if has_gpus else Footprint()
     return Footprint(memory=memory, compute=compute)

@@ -12,6 +12,7 @@ from argosy.planning.packing.bound.replicas import BoundReplica, bind, bound_rep
 from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.planning.packing.equivalence import Hopeless
 from argosy.planning.packing.eviction.by_rank import absent, fill_by_rank
+from argosy.planning.packing.eviction.peaks import settle_with_peaks
 from argosy.planning.packing.eviction.settling import Settled, settle, still_lost
 from argosy.planning.packing.fit.fit_errors import FitErrors
 from argosy.planning.packing.fit.unreserved import unreserved
@@ -31,7 +32,7 @@ def pack(facts: PoolFacts) -> PoolPlan:
     total = sum(len(gpus_of(node)) for node in facts.nodes if node.ready)
     if facts.suspended:
         return PoolPlan(facts.pool, (), (), total, 0, 0)
-    settled = _settle(facts)
+    settled = settle_with_peaks(facts, _settle)
     layout, unschedulable = settled.layout, settled.unschedulable
     servers = with_idle_servers(layout, settled_names(layout, _servers(layout)))
     return PoolPlan(

@@ -1,9 +1,9 @@
 """What a model was measured to use, in its status, and what a new operator process restores from it."""
 
 from argosy.api import InferenceModel
-from argosy.api.status import FootprintStatus, InferenceModelStatus, MeasuredFootprintStatus, Status
+from argosy.api.status import CrashStatus, FootprintStatus, InferenceModelStatus, MeasuredFootprintStatus, Status
 from argosy.api.values.times import parse_time, timestamp
-from argosy.planning.demand.measured import MeasuredFootprint
+from argosy.planning.demand.measured import Crash, MeasuredFootprint
 from argosy.snapshot import FleetSnapshot
 
 
@@ -27,6 +27,7 @@ def with_measured(footprint: FootprintStatus | None, measured: MeasuredFootprint
         instances=measured.instances,
         server=measured.server,
         gpu_type=measured.product,
+        crash=_reported(measured.crash),
     )
     return (footprint or FootprintStatus()).model_copy(update={"measured": report})
 
@@ -49,4 +50,14 @@ def restored(status: Status | None) -> MeasuredFootprint | None:
         instances=report.instances,
         server=report.server,
         product=report.gpu_type,
+        crash=_crash(report.crash),
     )
+
+
+def _reported(crash: Crash | None) -> CrashStatus | None:
+    return None if crash is None else CrashStatus(peak_gpu_memory=crash.per_instance, time=timestamp(crash.at))
+
+
+def _crash(report: CrashStatus | None) -> Crash | None:
+    at = parse_time(report.time) if report is not None else None
+    return Crash(report.peak_gpu_memory, at) if report is not None and at is not None else None

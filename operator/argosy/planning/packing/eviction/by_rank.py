@@ -30,7 +30,7 @@ def fill_by_rank(start: Layout, fill: Fill) -> Settled:
         return together
     ranks = sorted({replica.rank for replica in todo if replica.rank >= first})
     # The last turn has all that lacks a place: what gave way may be of a lower rank than all that was to be placed.
-    return min(together, _in_turn(start, [*ranks[:-1], _LAST], fill), key=_lack)
+    return min(together, _in_turn(start, [*ranks[:-1], _LAST], fill), key=lack)
 
 
 def absent(layout: Layout) -> list[Replica]:
@@ -66,8 +66,8 @@ def _in_turn(start: Layout, ranks: Sequence[Rank], fill: Fill) -> Settled:
     for before, rank in pairwise(ranks):
         after = fill(settled.layout, _up_to(settled.layout, rank))
         after = replace(after, lost=(*settled.lost, *after.lost))
-        if _lack(after, rank) > _lack(settled, before):
-            after = min(after, fill(start, _up_to(start, rank)), key=lambda one: _lack(one, rank))
+        if lack(after, rank) > lack(settled, before):
+            after = min(after, fill(start, _up_to(start, rank)), key=lambda one: lack(one, rank))
         settled = after
     return settled
 
@@ -76,7 +76,7 @@ def _up_to(layout: Layout, rank: Rank) -> list[Replica]:
     return [replica for replica in absent(layout) if replica.rank <= rank]
 
 
-def _lack(settled: Settled, rank: Rank = _LAST) -> Lack:
+def lack(settled: Settled, rank: Rank = _LAST) -> Lack:
     """Return what has no place, down to a rank: the highest first, the groups without any replica, and the replicas."""
     counts = Counter(one.replica.group.name for server in settled.layout.servers.values() for one in server.placed)
     replicas, down = Counter[Rank](), Counter[Rank]()
