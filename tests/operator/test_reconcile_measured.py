@@ -157,7 +157,7 @@ def test_what_crashed_where_it_grew_is_not_packed_next_to_others_again_for_a_day
 
 
 @pytest.mark.parametrize("priority", [0, 100])
-def test_a_crash_takes_no_place_from_others_and_keeps_its_own(priority: int) -> None:
+def test_a_crash_evicts_nothing_and_its_model_stays(priority: int) -> None:
     lower = pool(memoryHeadroom="20%", packing={"preemption": "LowerPriority"})
     resources = [lower, model("m", memory=20, priority=priority), model("n", memory=30)]
     cluster = Cluster((gpu_node("a"),))
@@ -170,7 +170,7 @@ def test_a_crash_takes_no_place_from_others_and_keeps_its_own(priority: int) -> 
     assert status(cluster, "o").available_replicas == 1
 
 
-def test_what_has_crashed_gets_a_place_where_there_is_less_than_it_had() -> None:
+def test_what_has_crashed_is_placed_where_there_is_less_than_it_had() -> None:
     resources = [POOL, model("m", memory=20), model("n", memory=20)]
     cluster = Cluster((gpu_node("a"), gpu_node("b", memory=60)))
     cluster.settle(resources)

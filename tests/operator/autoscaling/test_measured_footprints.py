@@ -106,7 +106,7 @@ def test_after_a_crash_the_next_process_begins_again() -> None:
     assert again.crash == Crash(900 * MIB, NOW + timedelta(seconds=60))
 
 
-def test_a_crash_is_remembered_for_a_day_and_of_one_revision() -> None:
+def test_a_crash_counts_for_a_day_and_for_one_revision() -> None:
     crashed = replace(report(0, None, 900 * MIB), crashed=True, crash=Crash(900 * MIB, NOW))
     later = after(crashed, measured(CRASHES_COUNT.total_seconds(), None, 100 * MIB))
     other = after(replace(crashed, revision="of another spec"), measured(20, None, 100 * MIB))

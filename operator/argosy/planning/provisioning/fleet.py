@@ -9,6 +9,7 @@ from argosy.planning.facts import PoolFacts
 from argosy.planning.nodes.slices import GPU_RESOURCE
 from argosy.planning.packing.priorities import RankedPlan
 from argosy.planning.plan import FleetPlan, PoolPlan
+from argosy.planning.provisioning.exclusions import MOST_NAMED
 from argosy.planning.provisioning.placeholders import Placeholder, Provisioning, provision
 
 
@@ -32,7 +33,12 @@ def provision_fleet(
 
 def with_waits(ranked: RankedPlan, provisioned: Mapping[PoolKey, Provisioning]) -> RankedPlan:
     """Return the plan, in which the messages of what has no place name the placeholders that ask for a node."""
-    waits = {(pool, name): _BEYOND for pool, of_pool in provisioned.items() for name in of_pool.beyond} | {
+    waits = {
+        (pool, name): wait
+        for pool, of_pool in provisioned.items()
+        for names, wait in ((of_pool.beyond, _BEYOND), (of_pool.unnamed, _UNNAMED))
+        for name in names
+    } | {
         (pool, name): _wait(placeholder)
         for pool, of_pool in provisioned.items()
         for placeholder in of_pool.placeholders
@@ -49,6 +55,10 @@ def with_waits(ranked: RankedPlan, provisioned: Mapping[PoolKey, Provisioning]) 
 
 
 _BEYOND = "It has no placeholder, since the pool may have no more: raise its nodeAutoscaling.maxPlaceholders."
+_UNNAMED = (
+    f"It has no placeholder, since more than {MOST_NAMED} nodes have GPUs free and no place for it, and one of them "
+    "could take the placeholder: add a node yourself, or relax what keeps it away from them."
+)
 
 
 def _with_waits(plan: PoolPlan, waits: Mapping[tuple[PoolKey, str], str]) -> PoolPlan:

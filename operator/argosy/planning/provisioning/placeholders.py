@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from argosy.api import Reason
 from argosy.planning.builds.scheduling import is_of_build
 from argosy.planning.facts import Gpu, Group, Node, PoolFacts
-from argosy.planning.nodes.slices import GPU_RESOURCE, resource_of
+from argosy.planning.nodes.slices import GPU_RESOURCE
 from argosy.planning.packing.capacity import gpus_of, is_cpu_only
 from argosy.planning.packing.solve import pack
 from argosy.planning.plan import PoolPlan, ServerPlan, replica_counts
 from argosy.planning.provisioning.domains import Domains, full_domains, in_domains
+from argosy.planning.provisioning.exclusions import MOST_NAMED, excluded_hosts
 from argosy.planning.provisioning.node_types import Labels, further, has_dra_alone, node_types, resource, types_for
-from argosy.planning.spreading import HOSTNAME
 
 CONSIDERED = 128
 """The most replicas that placeholders are worked out for in a round, those of the highest priority first."""
@@ -42,7 +42,8 @@ class Placeholder:
     labels that the nodes must have, each with the values that will not do, because these topology domains are full.
 
     `resource`: what these GPUs are, or slices of them, to a Pod. `groups`: what waits for these nodes. `hosts`: nodes
-    that are there, by the label kubernetes.io/hostname. They are planned already, so no placeholder may be bound there.
+    that are there and have room for a Pod, by the label kubernetes.io/hostname. They are planned already, so no
+    placeholder may be bound there.
     """
 
     name: str
@@ -58,10 +59,13 @@ class Placeholder:
 
 @dataclass(frozen=True, slots=True)
 class Provisioning:
-    """The placeholders of a pool. `beyond`: groups that would have more of them, if the pool allowed more."""
+    """The placeholders of a pool. `beyond`: groups that would have more of them, if the pool allowed more; `unnamed`:
+    those that have none, since too many nodes would have to be named that it must not be bound to.
+    """
 
     placeholders: tuple[Placeholder, ...] = ()
     beyond: frozenset[str] = frozenset()
+    unnamed: frozenset[str] = frozenset()
 
 
 _Where = tuple[Labels, Domains]
@@ -108,7 +112,10 @@ def provision(facts: PoolFacts, plan: PoolPlan, lacking: Iterable[str], most: in
         unmet |= too_many
     desired.sort(key=lambda server: (-server.priority, server.groups))
     beyond = {name for server in desired[most:] for name in server.groups} | unmet
-    return Provisioning(_joined(facts, desired[:most]), frozenset(beyond))
+    joined = _joined(facts, plan, desired[:most])
+    asking = tuple(one for one in joined if len(one.hosts) <= MOST_NAMED)
+    unnamed = {name for one in joined if one not in asking for name in one.groups}
+    return Provisioning(asking, frozenset(beyond), frozenset(unnamed))
 
 
 def _missing(facts: PoolFacts, plan: PoolPlan, lacking: frozenset[str]) -> tuple[Group, ...]:
@@ -200,7 +207,7 @@ def _products(fresh: PoolFacts, server: ServerPlan, hosted: Sequence[Group], typ
     return tuple(products) if all(products) else ()
 
 
-def _joined(facts: PoolFacts, desired: Iterable[_FurtherServer]) -> tuple[Placeholder, ...]:
+def _joined(facts: PoolFacts, plan: PoolPlan, desired: Iterable[_FurtherServer]) -> tuple[Placeholder, ...]:
     """Return the placeholders, those that are alike as one."""
     alike: dict[_Kind, list[_FurtherServer]] = {}
     for server in desired:
@@ -212,7 +219,7 @@ def _joined(facts: PoolFacts, desired: Iterable[_FurtherServer]) -> tuple[Placeh
             products=products,
             count=len(servers),
             groups=tuple(sorted({name for server in servers for name in server.groups})),
-            hosts=_hosts(facts.nodes, kind),
+            hosts=excluded_hosts(facts, plan, gpus, of, products, (labels, domains)),
             labels=labels,
             domains=domains,
             resource=of,
@@ -220,14 +227,6 @@ def _joined(facts: PoolFacts, desired: Iterable[_FurtherServer]) -> tuple[Placeh
         for kind, servers in sorted(alike.items())
         for gpus, of, products, (labels, domains) in (kind,)
     )
-
-
-def _hosts(nodes: Iterable[Node], kind: _Kind) -> tuple[str, ...]:
-    """Return the nodes that have as many GPUs of such a product."""
-    gpus, of, products, _ = kind
-    alike = (node for node in nodes if not products or node.product in products)
-    able = (node for node in alike if sum(resource_of(gpu.index) == of for gpu in gpus_of(node)) >= gpus)
-    return tuple(sorted({node.labels.get(HOSTNAME, node.name) for node in able}))
 
 
 def _name(pool: str, kind: object) -> str:

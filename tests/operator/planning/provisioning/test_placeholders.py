@@ -13,6 +13,7 @@ from argosy.api import Resource
 from argosy.planning.facts import Footprint, Gpu, Group, Node, PoolFacts
 from argosy.planning.nodes.cordons import with_cordons
 from argosy.planning.packing.priorities import pack_by_priority
+from argosy.planning.provisioning.exclusions import MOST_NAMED
 from argosy.planning.provisioning.fleet import provision_fleet, with_waits
 from argosy.planning.provisioning.placeholders import Placeholder, Provisioning
 from argosy.planning.spreading import HOSTNAME, ZONE
@@ -153,6 +154,49 @@ def test_placeholders_never_go_to_a_node_that_is_planned() -> None:
     (facts,) = facts_of([pool(), *(model(f"m-{n}", memory=60) for n in range(4))], nodes)
     (placeholder,) = provisioned(facts).placeholders
     assert placeholder.hosts == ("a", "b")
+
+
+def running(nodes: int, models: int, **more: Any) -> PoolFacts:
+    """Return a pool whose nodes have a model each, as it runs, and models that have no place."""
+    resources = [pool(), *(model(f"m-{n:05}", memory=60, priority=models - n, **more) for n in range(models))]
+    (facts,) = facts_of(resources, [node(f"n-{at:05}") for at in range(nodes)])
+    plan = pack_by_priority([facts]).plan.pools[0]
+    return replace(facts, current=plan.current)
+
+
+def test_nodes_whose_gpus_pods_have_are_not_named_however_many_there_are() -> None:
+    facts = running(300, 302)
+    (placeholder,) = provisioned(facts).placeholders
+    assert (placeholder.count, placeholder.hosts) == (2, ())
+    held = [replace(one, gpus=(replace(one.gpus[0], withheld_by="Pod n/train"),)) for one in facts.nodes]
+    (placeholder,) = provisioned(replace(facts, nodes=tuple(held), current=())).placeholders
+    assert placeholder.hosts == ()
+
+
+def test_nodes_with_free_gpus_are_named_and_where_there_are_too_many_nothing_is_requested() -> None:
+    apart = {"antiAffinity": [{"name": "x", "level": "Node"}]}
+
+    required = {"topologySpread": [{"topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule"}]}
+
+    def full(nodes: int) -> tuple[PoolFacts, Provisioning]:
+        x = model("x", memory=2, replicas=nodes, minReplicas=nodes, priority=1, **required)
+        (facts,) = facts_of([pool(), x, model("m", memory=60, **apart)], [node(f"n-{at:02}", 2) for at in range(nodes)])
+        facts = replace(facts, current=pack_by_priority([facts]).plan.pools[0].current)
+        return facts, provisioned(facts)
+
+    _, few = full(MOST_NAMED)
+    assert len(few.placeholders[0].hosts) == MOST_NAMED
+    facts, many = full(MOST_NAMED + 1)
+    assert (many.placeholders, many.unnamed) == ((), {"m"})
+    (unplaced,) = with_waits(pack_by_priority([facts]), {facts.pool: many}).plan.pools[0].unplaced
+    assert "It has no placeholder, since more than 64 nodes have GPUs free" in unplaced.message
+
+
+def test_nodes_that_the_labels_keep_out_are_not_named() -> None:
+    resources = [pool(), model("m", memory=60, replicas=3, nodeSelector={"disk": "ssd"})]
+    ssd = replace(node("b"), labels={HOSTNAME: "b", "disk": "ssd"})
+    (facts,) = facts_of(resources, [node("a"), ssd])
+    assert provisioned(facts).placeholders[0].hosts == ("b",)
 
 
 def test_their_number_is_limited_by_priority() -> None:

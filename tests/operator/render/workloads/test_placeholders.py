@@ -1,5 +1,6 @@
 """A placeholder's Pods ask for what a server's Pod would, are bound to no planned node, and are in no one's way."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -7,6 +8,7 @@ from tests.operator.planning.declared import pool
 from tests.operator.render.workloads.cases import IMAGES
 from tests.operator.render.workloads.restricted import broken
 
+from argosy.planning.provisioning.exclusions import MOST_NAMED
 from argosy.planning.provisioning.placeholders import Placeholder
 from argosy.render.workloads import Cluster, object_identity, owners, placeholder
 
@@ -110,3 +112,8 @@ def test_another_number_of_pods_leaves_those_that_wait_and_other_nodes_make_all_
     assert rendered(replace(TWO, count=1, groups=("chat",)))["spec"]["template"] == before["template"]
     assert rendered(replace(TWO, hosts=("a", "b", "c")))["spec"]["template"] != before["template"]
     assert before["strategy"] == {"type": "Recreate"}
+
+
+def test_a_placeholder_that_names_as_many_nodes_as_it_may_stays_small() -> None:
+    names = tuple(f"{at:02}-{'n' * 60}" for at in range(MOST_NAMED))
+    assert len(json.dumps(rendered(replace(TWO, hosts=names)))) < 8 << 10
