@@ -13,7 +13,7 @@ from benchmarks.packing.fleets.families import GIB
 from benchmarks.packing.fleets.fleet import Fleet, Model
 from benchmarks.packing.placing import faults
 from benchmarks.packing.planner import Timed, plan_of_fleet, reconciled, resources_of, snapshot_of, timed
-from benchmarks.packing.rounds import round_cpu_s, settled, with_resource
+from benchmarks.packing.rounds import Rounds, settled, with_resource
 
 from argosy.planning.facts import PoolFacts
 from argosy.snapshot import FleetSnapshot
@@ -57,11 +57,11 @@ def _of_one_change(full: Timed, fleet: Fleet, snapshot: FleetSnapshot, seed: int
     running = full.running()
     in_planner = [timed(_with_memory(running, model)).cpu_s for model in changes]
     resources = [resources_of(replace(fleet, models=(model,), ensembles=(), pools=()))[0] for model in changes]
-    in_round = [round_cpu_s(with_resource(snapshot, changed)) for changed in resources]
+    unchanged, in_round = Rounds().of_changes(snapshot, (with_resource(snapshot, changed) for changed in resources))
     return {
         "change_one_cpu_ms": 1000 * min(in_planner),
         "round_one_change_cpu_ms": 1000 * min(in_round),
-        "round_unchanged_cpu_ms": 1000 * round_cpu_s(snapshot),
+        "round_unchanged_cpu_ms": 1000 * unchanged,
     }
 
 

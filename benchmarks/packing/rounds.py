@@ -1,20 +1,24 @@
 """Whole rounds of a fleet that runs: every server answers, and every model that it is to have is ready."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from benchmarks.packing.planner import NOW
 
 from argosy.api.documents import Resource
+from argosy.api.values.reuse import RoundCache
 from argosy.planning.facts import ServerReport
-from argosy.reconcile import RoundOutcome, reconcile
+from argosy.planning.packing.priorities import RankedPlan
+from argosy.reconcile import RoundOutcome, conclude, decide, reconcile
 from argosy.render.repositories import RenderedServer
 from argosy.snapshot import FleetSnapshot
 from argosy_agent.contract import LoadedModel, LoadState
 
 _SETTLING = 3
 """Rounds after the first one until a new fleet is loaded and routed."""
+_WARM_UP = 2
+"""Rounds without a change until everything is as the round before had it."""
 
 
 def settled(snapshot: FleetSnapshot, outcome: RoundOutcome) -> FleetSnapshot:
@@ -29,11 +33,33 @@ def settled(snapshot: FleetSnapshot, outcome: RoundOutcome) -> FleetSnapshot:
     return snapshot
 
 
-def round_cpu_s(snapshot: FleetSnapshot) -> float:
-    """Return the CPU seconds of one round."""
-    begun = time.process_time()
-    reconcile(snapshot, NOW)
-    return time.process_time() - begun
+class Rounds:
+    """Rounds of one fleet after each other, each with what the operator keeps of the one before."""
+
+    def __init__(self) -> None:
+        """Begin with nothing, as an operator that was just started."""
+        self._cache = RoundCache()
+        self._packed: RankedPlan | None = None
+
+    def cpu_s(self, snapshot: FleetSnapshot) -> float:
+        """Return the CPU seconds of the next round."""
+        begun = time.process_time()
+        decided = decide(snapshot, NOW, last_packed=self._packed, cache=self._cache)
+        conclude(decided, self._cache)
+        self._packed = decided.packed
+        return time.process_time() - begun
+
+    def of_changes(self, snapshot: FleetSnapshot, changes: Iterable[FleetSnapshot]) -> tuple[float, list[float]]:
+        """Return the CPU seconds of a round in which nothing changed, and of those in which the snapshot changed to
+        each of these.
+        """
+        for _ in range(_WARM_UP):
+            self.cpu_s(snapshot)
+        unchanged, changed = self.cpu_s(snapshot), list[float]()
+        for after in changes:
+            changed.append(self.cpu_s(after))
+            self.cpu_s(snapshot)
+        return unchanged, changed
 
 
 def with_resource(snapshot: FleetSnapshot, changed: Resource) -> FleetSnapshot:

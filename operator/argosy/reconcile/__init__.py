@@ -14,6 +14,7 @@ outcome.py     what follows from the decisions: statuses, models' configurations
 
 from datetime import datetime, timedelta
 
+from argosy.api.values.reuse import RoundCache
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD
 from argosy.reconcile.decide import decide
 from argosy.reconcile.outcome import RoundOutcome, conclude
@@ -22,9 +23,14 @@ from argosy.snapshot import FleetSnapshot
 __all__ = ["RoundOutcome", "conclude", "decide", "reconcile"]
 
 
-def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> RoundOutcome:
-    """Return the outcome of one round. `now` has a time zone.
+def reconcile(
+    snapshot: FleetSnapshot,
+    now: datetime,
+    drain_period: timedelta = DRAIN_PERIOD,
+    cache: RoundCache | None = None,
+) -> RoundOutcome:
+    """Return the outcome of one round. `now` has a time zone. `cache`: values of the round before, for speed alone.
 
     Problems between resources are found here, and take a resource out of the plan.
     """
-    return conclude(decide(snapshot, now, drain_period))
+    return conclude(decide(snapshot, now, drain_period, cache=cache), cache)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from argosy.api.model.variantspecs import variant_name
 from argosy.api.values.identity import PoolKey
+from argosy.api.values.reuse import RoundCache
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.allocations import allocations, scaled_resources
@@ -43,12 +44,15 @@ def decide(
     now: datetime,
     drain_period: timedelta = DRAIN_PERIOD,
     last_packed: RankedPlan | None = None,
+    cache: RoundCache | None = None,
 ) -> DecidedRound:
     """Return the decisions of a round: on specs, amounts, places, the next step of each server, and what follows.
 
-    `last_packed`: the plan that an earlier round packed, taken again where it was made from the same; no decision
-    depends on it.
+    `last_packed`: the plan that an earlier round packed, taken again where it was made from the same; `cache`: values
+    of the round before. No decision depends on either.
     """
+    reused = cache or RoundCache()
+    reused.next_round()
     cordons = pool_cordons(snapshot, now)
     nodes = available_nodes(snapshot, cordons, now)
     specs = accepted_specs(snapshot, nodes, now)

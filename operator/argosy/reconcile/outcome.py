@@ -8,6 +8,7 @@ from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.status import Status
 from argosy.api.values.identity import PoolKey
+from argosy.api.values.reuse import RoundCache
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.pool.grants import Grant, grants, unmet
 from argosy.planning import variants
@@ -75,8 +76,11 @@ class RoundOutcome:
         return replace(snapshot, pools=pools, statuses=self.statuses, valid=self.valid, rollouts=rollouts)
 
 
-def conclude(decided: DecidedRound) -> RoundOutcome:
-    """Return all that follows from a round's decision: statuses, models' configurations, and the spare capacity."""
+def conclude(decided: DecidedRound, cache: RoundCache | None = None) -> RoundOutcome:
+    """Return all that follows from a round's decision: statuses, models' configurations, and the spare capacity.
+
+    `cache`: that of the decision.
+    """
     snapshot, migrations = decided.snapshot, decided.migrations
     runtimes = {facts.pool: facts.runtime for facts in decided.ranked.facts}
     wakes = (
@@ -88,7 +92,7 @@ def conclude(decided: DecidedRound) -> RoundOutcome:
     return RoundOutcome(
         plan=decided.plan,
         facts=decided.ranked.facts,
-        statuses=statuses(decided),
+        statuses=statuses(decided, cache),
         steps={
             key: rendered_servers(
                 migration.steps,

@@ -12,7 +12,7 @@ from argosy.status.findings.placed import placed_finding, serving_fields, shared
 from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
 from argosy.status.findings.unsupported import unused_ensemble_settings
 from argosy.status.kstatus import verdict
-from argosy.status.progress import PoolProgress
+from argosy.status.progress.pool_progress import PoolProgress
 from argosy.status.rollout import unsettled
 
 

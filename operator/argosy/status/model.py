@@ -21,7 +21,7 @@ from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
 from argosy.status.findings.unsupported import unused_model_settings
 from argosy.status.kstatus import verdict
 from argosy.status.measured.deviation import footprint_deviation
-from argosy.status.progress import PoolProgress
+from argosy.status.progress.pool_progress import PoolProgress
 from argosy.status.rollout import unsettled
 from argosy_agent.contract.builds import ModelShape
 

@@ -15,7 +15,7 @@ from argosy.planning.plan import PoolPlan, ServerPlan
 from argosy.status.conditions import Finding, bounded, conditions
 from argosy.status.findings.scaling import pool_scaling
 from argosy.status.findings.unsupported import unused_pool_settings
-from argosy.status.progress import PoolProgress
+from argosy.status.progress.pool_progress import PoolProgress
 from argosy.status.stalled import stalled
 
 _SERVERS, _UNPLACED, _HOLDERS = 100, 50, 10

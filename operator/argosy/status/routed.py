@@ -24,7 +24,7 @@ from argosy.status.findings.separate import chosen_regime, largest_scaling, sepa
 from argosy.status.findings.unsupported import unused_model_settings
 from argosy.status.findings.variants import regime_status, variant_status
 from argosy.status.kstatus import verdict
-from argosy.status.progress import PoolProgress
+from argosy.status.progress.pool_progress import PoolProgress
 
 
 @dataclass(frozen=True, slots=True)

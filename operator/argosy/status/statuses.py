@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from argosy.api import Condition, Ensemble, InferenceModel, Problem, Resource, ServingPool
-from argosy.api.status import InferenceModelStatus, ServingPoolStatus, Status
+from argosy.api.status import ServingPoolStatus, Status
+from argosy.api.values.reuse import RoundCache
 from argosy.autoscaling.pool.policies import may_be_zero
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Refusal
@@ -15,24 +16,20 @@ from argosy.planning.nodes.selection import closed_devices, faulty
 from argosy.planning.packing.lower_bound import fewest_of_pool
 from argosy.planning.variants import RoutedModel, VariantModel
 from argosy.round import DecidedRound
-from argosy.status.ensemble import ensemble_status
-from argosy.status.findings.bottleneck import bottleneck_status
-from argosy.status.findings.language import language_status
 from argosy.status.findings.scaling import ScaledMember
 from argosy.status.invalid import EMPTY, deleting, invalid_status
-from argosy.status.measured.footprint import last_measured, with_measured
-from argosy.status.model import model_status
+from argosy.status.member import Addresses, MemberFacts, member_status
 from argosy.status.pool import pool_status
 from argosy.status.preemption.preemptions import Preemptions, preemptions
-from argosy.status.progress import PoolProgress
-from argosy.status.rollout import rollout_status
-from argosy.status.routed import SeparateVariants, routed_status
+from argosy.status.progress.member_progress import has_engines, named_progress, names_of, narrowed
+from argosy.status.progress.pool_progress import PoolProgress
+from argosy.status.routed import SeparateVariants
 from argosy.status.stalled import failed, refused
 
 
-def statuses(decided: DecidedRound) -> dict[str, Status]:
+def statuses(decided: DecidedRound, cache: RoundCache | None = None) -> dict[str, Status]:
     """Return the status of every resource, by its identity."""
-    writer = _Writer(decided)
+    writer = _Writer(decided, cache or RoundCache())
     return {resource.identity: writer.status(resource) for resource in decided.resources}
 
 
@@ -42,10 +39,14 @@ def failed_status(resource: Resource, previous: Status | None, error: str, now: 
     return failed(previous or EMPTY[resource.kind], error, before, resource.metadata.generation, now)
 
 
+_NO_PREEMPTIONS = Preemptions()
+
+
 class _Writer:
     """Derives the statuses of one round; what several of them need is derived once."""
 
-    def __init__(self, decided: DecidedRound) -> None:
+    def __init__(self, decided: DecidedRound, cache: RoundCache) -> None:
+        self._reused = cache.sort("statuses")
         self._decided, self._snapshot, self._now = decided, decided.snapshot, decided.now
         self._still = decided.accepted.still
         self._faults: dict[str, list[Problem]] = {}
@@ -76,7 +77,10 @@ class _Writer:
         if faults and identity not in self._still:
             undecided = isinstance(resource, ServingPool) and self._decided.is_undecided(resource)
             return invalid_status(resource, faults, previous, before, now, undecided=undecided)
-        status = self._addressed(self._valid_status(resource, before), resource, previous)
+        if isinstance(resource, ServingPool):
+            status = self._addresses(resource).on(self._pool_status(resource, before), previous)
+        else:
+            status = self._member_status(resource, previous)
         if faults:
             return invalid_status(resource, faults, status, before, now, serves=True)
         if identity in self._refusals:
@@ -91,7 +95,7 @@ class _Writer:
             out = self._faults.keys() - self._still
             valid = (resource for resource in decided.resources if resource.identity not in out)
             migration = PoolMigration(PoolState.without_plan(key, Members.of(key, valid)))
-        lost_to = self._preemptions.get(key, Preemptions()).to
+        lost_to = self._preemptions.get(key, _NO_PREEMPTIONS).to
         engines, builds = decided.engines.get(key), decided.builds.get(key, ())
         return PoolProgress.of(pool, migration, engines, builds, decided.remedies, lost_to)
 
@@ -100,48 +104,60 @@ class _Writer:
         facts = next((facts for facts in self._decided.ranked.facts if facts.pool == pool.key), None)
         return fewest_of_pool(self._pools[pool.key].plan, facts) if facts is not None else 0
 
-    def _valid_status(self, resource: Resource, before: Sequence[Condition]) -> Status:
-        if isinstance(resource, ServingPool):
-            migration = self._decided.migrations.get(resource.key)
-            disruption = migration.disruption if migration is not None else None
-            cordons = self._decided.cordons.get(resource.key)
-            gpus = cordons.gpus if cordons is not None else ()
-            consolidated = self._decided.consolidations.get(resource.key)
-            return pool_status(
-                resource,
-                self._pools[resource.key],
-                before,
-                self._now,
-                disruption,
-                gpus,
-                faulty(resource, self._snapshot.nodes),
-                consolidated.status if consolidated is not None else None,
-                closed_devices(self._pools[resource.key].plan.servers, self._snapshot.nodes),
-                self._lower_bound(resource),
-            )
-        progress = self._pools[resource.pool_key]
-        if isinstance(resource, InferenceModel):
-            status: Status = model_status(resource, progress, before, self._scaled(resource), self._now)
-        elif isinstance(resource, RoutedModel):
-            variants, report = self._variants.get(resource.identity, ()), self._snapshot.variants.get(resource.identity)
-            scaled, separate = self._scaled(resource), self._separate(resource, variants)
-            status = routed_status(resource, variants, progress, before, scaled, report, self._now, separate)
-        else:
-            status = ensemble_status(resource, progress, before, self._scaled(resource), self._now)
-        reported: dict[str, object] = {
-            "bottleneck": bottleneck_status(self._snapshot.bottlenecks.get(resource.identity))
-        }
-        preempted = self._preemptions.get(resource.pool_key, Preemptions())
-        reported["preempted_by"] = preempted.to.get(resource.name)
-        reported["preempted"] = preempted.of.get(resource.name, ())
-        rollout = self._decided.rollouts.members.get(resource.identity)
-        if rollout is not None:
-            reported["rollout"] = rollout_status(rollout)
-        if isinstance(status, InferenceModelStatus) and isinstance(resource, InferenceModel):
-            reported["footprint"] = with_measured(status.footprint, last_measured(self._snapshot, resource))
-        if isinstance(resource, InferenceModel | RoutedModel):
-            reported["language"] = language_status(self._snapshot.language.get(resource.identity))
-        return status.model_copy(update=reported)
+    def _pool_status(self, pool: ServingPool, before: Sequence[Condition]) -> Status:
+        migration = self._decided.migrations.get(pool.key)
+        disruption = migration.disruption if migration is not None else None
+        cordons = self._decided.cordons.get(pool.key)
+        gpus = cordons.gpus if cordons is not None else ()
+        consolidated = self._decided.consolidations.get(pool.key)
+        return pool_status(
+            pool,
+            self._pools[pool.key],
+            before,
+            self._now,
+            disruption,
+            gpus,
+            faulty(pool, self._snapshot.nodes),
+            consolidated.status if consolidated is not None else None,
+            closed_devices(self._pools[pool.key].plan.servers, self._snapshot.nodes),
+            self._lower_bound(pool),
+        )
+
+    def _member_status(self, member: InferenceModel | Ensemble, previous: Status | None) -> Status:
+        """Return the status of a valid member: the last one, where all that it follows from is as it was."""
+        progress, now, facts = self._pools[member.pool_key], self._now, self._facts(member)
+        names = names_of(member, progress)
+        if previous is None or has_engines(names, progress):
+            return member_status(member, progress, facts, previous, now)
+        of_names = [named_progress(name, progress, now) for name in names]
+        inputs = (member, facts, progress.pool, progress.plan.pool, progress.state.machine, of_names)
+        return self._reused.settled(
+            member.identity,
+            previous,
+            inputs,
+            lambda: member_status(member, narrowed(progress, names), facts, previous, now),
+        )
+
+    def _facts(self, member: InferenceModel | Ensemble) -> MemberFacts:
+        """Return what is decided and measured of a member."""
+        identity, snapshot, decided = member.identity, self._snapshot, self._decided
+        preempted = self._preemptions.get(member.pool_key, _NO_PREEMPTIONS)
+        facts = MemberFacts(
+            decided.allocations.get(identity),
+            snapshot.decisions.get(identity),
+            snapshot.bottlenecks.get(identity),
+            snapshot.language.get(identity),
+            snapshot.footprints.get(identity),
+            decided.rollouts.members.get(identity),
+            preempted.to.get(member.name),
+            preempted.of.get(member.name, ()),
+            self._addresses(member),
+        )
+        if not isinstance(member, RoutedModel):
+            return facts
+        variants = self._variants.get(identity, ())
+        separate = self._separate(member, variants)
+        return facts._replace(variants=variants, report=snapshot.variants.get(identity), separate=separate)
 
     def _separate(self, model: RoutedModel, variants: Sequence[VariantModel]) -> SeparateVariants | None:
         """Return what is decided on a model whose variants have servers of their own; None for any other."""
@@ -158,22 +174,15 @@ class _Writer:
         before = None if previous is None or isinstance(previous, ServingPoolStatus) else previous.scaling
         return ScaledMember(member, self._decided.allocations.get(name), self._snapshot.decisions.get(name), before)
 
-    def _addressed(self, status: Status, resource: Resource, previous: Status | None) -> Status:
-        """Return the status with the URL, the gRPC address and the selector that the shell provides.
-
-        URL and address appear once something answers there, be it an activator, and then stay: clients keep them.
-        """
-        identity = resource.identity
-        url, selector = self._snapshot.urls.get(identity), self._snapshot.selectors.get(identity)
-        addresses: dict[str, str] = {}
-        if url is not None:
-            answered = previous is not None and previous.url == url
-            answers = status.available_replicas > 0 or answered or self._is_activated(resource)
-            addresses["url"] = url if answers else ""
-            addresses["grpc_address"] = self._snapshot.grpc_addresses.get(identity, "") if answers else ""
-        if selector is not None:
-            addresses["selector"] = selector
-        return status.model_copy(update=addresses) if addresses else status
+    def _addresses(self, resource: Resource) -> Addresses:
+        """Return the URL, the gRPC address and the selector that the shell provides."""
+        identity, snapshot = resource.identity, self._snapshot
+        return Addresses(
+            snapshot.urls.get(identity),
+            snapshot.grpc_addresses.get(identity, ""),
+            snapshot.selectors.get(identity),
+            self._is_activated(resource),
+        )
 
     def _is_activated(self, resource: Resource) -> bool:
         """Return whether an activator queues requests for a resource while it has no replica."""

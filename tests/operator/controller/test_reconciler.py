@@ -19,6 +19,7 @@ from argosy.api import Condition, ConditionType, InferenceModel
 from argosy.api.conditions import Reason
 from argosy.api.status import Status
 from argosy.api.values.identity import PoolKey
+from argosy.api.values.reuse import RoundCache
 from argosy.autoscaling.decision import Allocation, Decision, Ejection
 from argosy.autoscaling.pool.regimes import FleetRegime
 from argosy.cluster.apply.applier import Applied
@@ -496,11 +497,11 @@ async def test_a_report_on_a_pool_delays_no_other_pool(monkeypatch: pytest.Monke
     run = rounds(writes, resources, observed(q=PoolView()))
     telling, go_on = threading.Event(), threading.Event()
 
-    def slow(decided: DecidedRound) -> dict[str, Status]:
+    def slow(decided: DecidedRound, cache: RoundCache) -> dict[str, Status]:
         if any(resource.identity == "ServingPool n/p" for resource in decided.resources):
             telling.set()
             assert go_on.wait(60)
-        return statuses(decided)
+        return statuses(decided, cache)
 
     monkeypatch.setattr("argosy.reconcile.outcome.statuses", slow)
     async with asyncio.TaskGroup() as tasks, asyncio.timeout(60):

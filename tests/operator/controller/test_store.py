@@ -244,3 +244,14 @@ def test_a_former_revision_that_is_valid_no_more_is_none() -> None:
     resources.put(parsed_body(model(generation=2, version=-1)))
     assert resources.of_pool(PoolKey("n/p")).members == ()
     assert [item.name for item in resources.of_pool(PoolKey("n/p")).faulty] == ["m"]
+
+
+def test_a_resource_keeps_what_is_equal_when_it_is_reported_again() -> None:
+    resources = Store()
+    for generation in (1, 2):
+        before = resources.members()
+        resources.put(parsed_body(with_status(model(generation=generation))))
+    (first,), (second,) = before, resources.members()
+    assert second.metadata.generation == 2
+    assert second.spec is first.spec
+    assert second.status is first.status

@@ -10,6 +10,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api import ConditionType, Resource
 from argosy.api.values.identity import PoolKey
+from argosy.api.values.reuse import RoundCache
 from argosy.planning.facts import Device, Node, ServerReport
 from argosy.planning.rollouts.memory import RolloutMemory
 from argosy.reconcile import RoundOutcome, reconcile
@@ -72,6 +73,7 @@ class Cluster:
     unlabelled: frozenset[str] = frozenset()
     unready: frozenset[str] = frozenset()
     moved: dict[str, bool] = field(default_factory=dict)
+    cache: RoundCache = field(default_factory=RoundCache)
 
     def tick(self, resources: Sequence[Resource], seconds: float = 1) -> RoundOutcome:
         """Run one round, and let the servers act on it in that time."""
@@ -83,7 +85,7 @@ class Cluster:
             moved=self.moved,
         )
         snapshot = replace(self.snapshot, resources=tuple(resources), nodes=self.nodes, pools={POOL: pool})
-        outcome = reconcile(snapshot, self.now)
+        outcome = self._reconciled(snapshot)
         self.snapshot = outcome.after(snapshot)
         self._apply(outcome.steps.get(POOL, ()))
         self.now += timedelta(seconds=seconds)
@@ -91,6 +93,9 @@ class Cluster:
             self._work(server)
         self.outcome = outcome
         return outcome
+
+    def _reconciled(self, snapshot: FleetSnapshot) -> RoundOutcome:
+        return reconcile(snapshot, self.now, cache=self.cache)
 
     def settle(self, resources: Sequence[Resource], rounds: int = 400) -> RoundOutcome:
         """Run rounds until neither the servers nor the decisions change for a while, and nothing is due soon."""

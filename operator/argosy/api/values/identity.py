@@ -1,6 +1,10 @@
 """Names of resources and objects across kinds and namespaces: readable texts with parts."""
 
+from functools import lru_cache
 from typing import Self
+
+_MOST = 1 << 16
+"""Names of each sort that are made once: a round of a large fleet asks for each of them many times."""
 
 
 class PoolKey(str):
@@ -9,6 +13,7 @@ class PoolKey(str):
     __slots__ = ()
 
     @classmethod
+    @lru_cache(maxsize=_MOST)
     def of(cls, namespace: str, name: str) -> Self:
         """Return the key of a pool."""
         return cls(f"{namespace}/{name}")
@@ -30,6 +35,7 @@ class Identity(str):
     __slots__ = ()
 
     @classmethod
+    @lru_cache(maxsize=_MOST)
     def of(cls, kind: str, namespace: str, name: str) -> Self:
         """Return the identity of an object."""
         return cls(f"{kind} {namespace}/{name}")

@@ -78,7 +78,8 @@ class ApiResource(ApiModel):
     @property
     def identity(self) -> Identity:
         """Its kind, namespace and name, as in messages."""
-        return Identity.of(type(self).__name__, self.namespace, self.name)
+        metadata = self.metadata
+        return Identity.of(type(self).__name__, metadata.namespace, metadata.name)
 
 
 RevisionHistoryLimit = Annotated[
@@ -108,4 +109,4 @@ class PoolMember(ApiResource):
     @property
     def pool_key(self) -> PoolKey:
         """The key of its pool."""
-        return PoolKey.of(self.namespace, self.spec.pool_ref.name)
+        return PoolKey.of(self.metadata.namespace, self.spec.pool_ref.name)

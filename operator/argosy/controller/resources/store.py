@@ -82,7 +82,8 @@ class Store:
             return frozenset()
         identity = parsed.newest.identity
         before = self._entries.get(identity)
-        entry = _entry(parsed, before or self._restored_once(parsed))
+        current = parsed if before is None else replace(parsed, newest=_with_former_parts(parsed.newest, before.newest))
+        entry = _entry(current, before or self._restored_once(parsed))
         self._entries[identity] = entry
         if before is not None and _same(before, entry):
             return frozenset()
@@ -257,6 +258,14 @@ def _entry(parsed: ParsedBody, before: _Entry | None) -> _Entry:
 
 def _with_status(resource: Resource, status: Status | None) -> Resource:
     return resource.model_copy(update={"status": status})
+
+
+def _with_former_parts(newest: Resource, before: Resource) -> Resource:
+    """Return a resource with the spec and the status that it had before, where they are equal: what was derived from an
+    object is found again by it.
+    """
+    parts = {name: former for name in ("spec", "status") if (former := getattr(before, name)) == getattr(newest, name)}
+    return newest.model_copy(update=parts) if parts else newest
 
 
 def _pool_key(resource: Resource) -> PoolKey:

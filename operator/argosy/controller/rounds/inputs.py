@@ -6,6 +6,7 @@ from functools import cache
 
 from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
 from argosy.api.values.identity import PoolKey
+from argosy.api.values.reuse import RoundCache
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
@@ -17,7 +18,6 @@ from argosy.planning.migration.observed import Observed
 from argosy.planning.nodes.device_errors import DeviceErrors
 from argosy.planning.packing.priorities import RankedPlan
 from argosy.planning.rollouts.memory import RolloutMemory
-from argosy.render.names import service_name
 from argosy.render.workloads import (
     member_grpc_address,
     member_selector,
@@ -40,6 +40,7 @@ class Memory:
     device_errors: DeviceErrors = field(default_factory=DeviceErrors)
     routed: frozenset[tuple[PodView, Routes]] = frozenset()
     packed: RankedPlan | None = None
+    cache: RoundCache = field(default_factory=RoundCache)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +134,6 @@ def moved_members(declared: Declared, view: PoolView, pool: Callable[[PoolKey], 
     observed = cache(lambda key: Observed.of(pool(key).reports))
     moved = (member for member in declared.of_other_pools if (member.name, isinstance(member, Ensemble)) in loaded)
     return {member.name: _reached(member, observed) for member in moved}
-
-
-def moved_services(declared: Declared) -> frozenset[str]:
-    """Return the identities of Services that another pool takes over unchanged, so that their addresses stay."""
-    return frozenset(f"Service {member.namespace}/{service_name(member.name)}" for member in declared.of_other_pools)
 
 
 def _reached(member: InferenceModel | Ensemble, observed: Callable[[PoolKey], Observed]) -> bool:

@@ -7,12 +7,11 @@ an event, after a failure, in another replica.
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from argosy.api import InferenceModel, Problem, Resource
+from argosy.api import Problem, Resource
 from argosy.api.status import Status
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.autoscaling.decision import Ejection
@@ -22,14 +21,11 @@ from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError
 from argosy.controller.ports import Cache, StatusListener, Writer
-from argosy.controller.rendering.activation import Activating, activating
-from argosy.controller.rendering.builds import BuildRenderer
-from argosy.controller.rendering.claims import retained_claims
-from argosy.controller.rendering.revisions import RevisionNames, revisions
+from argosy.controller.rendering.activation import Activating
+from argosy.controller.rendering.pool_renderer import PoolRenderer, Rendered
 from argosy.controller.rendering.routing import differs, ejections_of, opened_routes, routed
-from argosy.controller.rendering.upgrades import deferred_servers, divided_servers
 from argosy.controller.resources.store import Declared, Store
-from argosy.controller.rounds.inputs import Memory, RoundInputs, moved_members, moved_services, round_snapshot
+from argosy.controller.rounds.inputs import Memory, RoundInputs, moved_members, round_snapshot
 from argosy.controller.rounds.reservations import Reservations
 from argosy.controller.rounds.rollouts import RolloutMemories
 from argosy.planning.facts import Refusal
@@ -38,19 +34,12 @@ from argosy.planning.migration.pool_migration import DRAIN_PERIOD
 from argosy.planning.nodes.device_errors import DeviceErrors
 from argosy.planning.nodes.reservations import next_concession
 from argosy.planning.validation.references import check_names
-from argosy.planning.variants import expanded, has_service
 from argosy.reconcile import RoundOutcome, conclude, decide
 from argosy.render.names import object_name
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import (
     Cluster,
     Images,
-    KubernetesObject,
-    desired_configmap,
-    object_identity,
-    owners,
-    placeholder,
-    pool_objects,
 )
 from argosy.replay.folder import Record, faults_recorded, not_recorded
 from argosy.round import DecidedRound
@@ -65,22 +54,6 @@ DEFERRED_RETRY_S = 2.0
 """Seconds until deferred servers are checked again."""
 MOVED_RETRY_S = 5.0
 """Seconds until a pool checks again whether another pool serves members that moved there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """A pool's objects with their owners, and those to retain for now (`keep`).
-
-    `deferred`: servers of which nothing is applied yet; `wake`: when builds are to be checked again; `activating`: the
-    pool's activator.
-    """
-
-    objects: tuple[KubernetesObject, ...] = ()
-    owners: Mapping[str, str] = field(default_factory=dict)
-    keep: frozenset[str] = frozenset()
-    deferred: frozenset[str] = frozenset()
-    wake: datetime | None = None
-    activating: Activating = field(default_factory=Activating)
 
 
 class Reconciler:
@@ -106,7 +79,7 @@ class Reconciler:
         self._images, self._cluster, self._clock = images, cluster, clock
         self._memory: dict[str, Memory] = {}
         self._rollouts = RolloutMemories(store)
-        self._revision_names = RevisionNames()
+        self._renderer = PoolRenderer(images, cluster, cache, clock)
         self._deciding = asyncio.Lock()
         self._reservations, self._changed, self._record = Reservations(cache), changed, record
         self._scaling = scaling or Scaling(lambda key: holding(cache, key), changed, clock)
@@ -141,7 +114,7 @@ class Reconciler:
         memory = self._memory.setdefault(key, Memory())
         inputs = RoundInputs(key, declared, view, memory, moved_members(declared, view, self._cache.pool))
         decided = await self._decide(inputs)
-        outcome = await asyncio.to_thread(self._concluded, key, decided)
+        outcome = await asyncio.to_thread(self._concluded, inputs, decided)
         memory.valid, memory.packed = outcome.valid, decided.packed
         memory.device_errors = outcome.cordons[key].errors if key in outcome.cordons else DeviceErrors()
         self._scaling.after(key, outcome)
@@ -194,13 +167,13 @@ class Reconciler:
         """Return the decisions on a snapshot."""
         now = self._clock()
         with faults_recorded(self._record, inputs.key, snapshot, now, DRAIN_PERIOD):
-            return decide(snapshot, now, last_packed=inputs.memory.packed)
+            return decide(snapshot, now, last_packed=inputs.memory.packed, cache=inputs.memory.cache)
 
-    def _concluded(self, key: PoolKey, decided: DecidedRound) -> RoundOutcome:
+    def _concluded(self, inputs: RoundInputs, decided: DecidedRound) -> RoundOutcome:
         """Return the outcome of a round, and record it."""
-        with faults_recorded(self._record, key, decided.snapshot, decided.now, DRAIN_PERIOD):
-            outcome = conclude(decided)
-        self._record(key, decided.snapshot, decided.now, DRAIN_PERIOD, outcome)
+        with faults_recorded(self._record, inputs.key, decided.snapshot, decided.now, DRAIN_PERIOD):
+            outcome = conclude(decided, inputs.memory.cache)
+        self._record(inputs.key, decided.snapshot, decided.now, DRAIN_PERIOD, outcome)
         return outcome
 
     async def _carry_out(
@@ -208,7 +181,7 @@ class Reconciler:
     ) -> datetime | None:
         """Apply what was decided, and write the statuses. Return when to come back, or None. Raises ApiError."""
         key, view, memory = inputs.key, inputs.view, inputs.memory
-        rendered = self._render(key, inputs.declared, outcome, view)
+        rendered = self._renderer.render(key, inputs.declared, outcome, view)
         self._reservations.defer(key, rendered.deferred)
         choices = outcome.choices.get(key, {})
         routes = _routes(outcome.steps.get(key, ()), view, rendered.deferred, ejections, choices)
@@ -256,41 +229,6 @@ class Reconciler:
         mine = {resource.identity for resource in declared.every}
         problems = check_names([*declared.members, *self._store.namesakes(key)])
         return [problem for problem in problems if problem.resource in mine]
-
-    def _render(self, key: PoolKey, declared: Declared, outcome: RoundOutcome, view: PoolView) -> Rendered:
-        pool, steps = declared.pool, outcome.steps.get(key, ())
-        history = revisions(declared, outcome, self._cache.revisions(), self._revision_names)
-        others = moved_services(declared) | history.retained
-        valid = outcome.valid.values()
-        activator = activating(pool, valid, steps, view, outcome.statuses, self._images, self._cluster)
-        if pool is None:
-            return Rendered(keep=others, activating=activator)
-        members = [resource for resource in declared.members if not resource.metadata.deletion_timestamp]
-        every = (*expanded(valid), *outcome.rollouts.specs)
-        models = [resource for resource in every if isinstance(resource, InferenceModel)]
-        images = self._images.serving(pool, models)
-        renderer = BuildRenderer(pool, self._images, self._cluster, self._clock())
-        builds = renderer.builds(outcome.builds.get(key, ()), view.builds)
-        nodes = {node.name: node for node in self._cache.nodes()}
-        parts = [part for part in expanded(members) if has_service(part)]
-        pools = pool_objects(pool, steps, [*members, *parts], images, self._cluster, view.accounts, nodes)
-        desired_placeholders = outcome.placeholders.get(key, ())
-        placeholders = (placeholder(pool, desired, self._images, self._cluster) for desired in desired_placeholders)
-        objects = (*history.written, *pools, *activator.objects, *builds.objects, *placeholders)
-        deferred = deferred_servers(pool, steps, images, view)
-        stay = frozenset(
-            Identity.of(kind, pool.namespace, object_name(name))
-            for name in deferred
-            for kind in ("ConfigMap", "Deployment")
-        )
-        again = [
-            desired_configmap(pool, server, nodes.get(server.plan.node))
-            for server in divided_servers(pool, steps, deferred, outcome.rollouts, view)
-        ]
-        desired = (*(resource for resource in objects if object_identity(resource) not in stay), *again)
-        stay -= {object_identity(resource) for resource in again}
-        keep = stay | others | builds.keep | retained_claims(pool, steps, view.current)
-        return Rendered(desired, owners(desired) | builds.owners, keep, deferred, builds.wake, activator)
 
     def _activator_routes(self, key: PoolKey, activator: Activating) -> Iterator[Coroutine[Any, Any, None]]:
         """Let the Services reach the activator for what no server is reached for. Before servers' own: between the two

@@ -8,7 +8,7 @@ from argosy.api.statusparts import AdapterStatus
 from argosy.planning.adapters import adapter_name
 from argosy.planning.variants import RoutedModel, VariantModel
 from argosy.status.conditions import bounded
-from argosy.status.progress import PoolProgress
+from argosy.status.progress.pool_progress import PoolProgress
 
 _VERSION = 1
 _LONGEST = 500

@@ -13,7 +13,7 @@ from argosy.planning.builds.engines import ModelEngines, RequestedEngine, SpecEn
 from argosy.planning.builds.failures import failure_message, failure_of
 from argosy.planning.builds.pool import failed_reason
 from argosy.status.conditions import Finding, bounded
-from argosy.status.progress import PoolProgress
+from argosy.status.progress.pool_progress import PoolProgress
 from argosy_agent.contract.builds import AccuracyReport, BuildFailure, BuildReport, BuildState
 
 _ENGINES, _MESSAGE, _LINE = 50, 500, 200

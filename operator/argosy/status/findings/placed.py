@@ -11,7 +11,7 @@ from argosy.planning.plan import Placement, ServerPlan
 from argosy.status.conditions import Finding
 from argosy.status.findings.loading import Loading
 from argosy.status.preemption.preemptions import loss_clause
-from argosy.status.progress import PoolProgress
+from argosy.status.progress.pool_progress import PoolProgress
 
 _MOST = 100
 """How many replicas' places a status shows."""

@@ -15,7 +15,7 @@ from argosy.status.conditions import bounded
 from argosy.status.findings.engines import engine_statuses, with_engines
 from argosy.status.findings.loading import Loading
 from argosy.status.findings.observed import observed_crossovers
-from argosy.status.progress import PoolProgress
+from argosy.status.progress.pool_progress import PoolProgress
 
 UNKNOWN = "Unknown"
 ASLEEP, WAKING = "Asleep", "Waking"

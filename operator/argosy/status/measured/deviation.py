@@ -29,7 +29,7 @@ def footprint_deviation(model: InferenceModel, measured: MeasuredMemory | None, 
 def _measured(model: InferenceModel, measured: MeasuredMemory, declared: int, now: datetime) -> str:
     if not measured.per_instance or not measured.deviates_from(declared):
         return ""
-    if measured.per_instance < declared and now - measured.since < LOWER_AFTER:
+    if measured.per_instance < declared and is_early(measured, now):
         return ""
     where = f" on {measured.product}" if measured.product else ""
     used = f"an instance has used up to {gib(measured.per_instance)}{where} since {timestamp(measured.since)}"
@@ -49,6 +49,11 @@ def _crashed(model: InferenceModel, measured: MeasuredMemory, declared: int) -> 
         f"declared: until {until} the plan leaves it {size} next to other models, where nothing lacks a place for "
         f"that. If it needs so much, declare it: {_command(model, crash.per_instance)}"
     )
+
+
+def is_early(measured: MeasuredMemory, now: datetime) -> bool:
+    """Return whether a model was measured for too short a time to say that it needs less than it declares."""
+    return now - measured.since < LOWER_AFTER
 
 
 def footprint_patch(gpu_memory: int) -> dict[str, object]:
