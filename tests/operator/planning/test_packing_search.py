@@ -56,10 +56,11 @@ def test_what_fits_only_large_gpus_finds_them_free() -> None:
     assert not plan.unplaced
 
 
-def test_replicas_share_a_node_rather_than_take_a_further_gpu() -> None:
+@pytest.mark.parametrize("most", [None, 2, 10])
+def test_replicas_share_a_node_rather_than_take_a_further_gpu(most: int | None) -> None:
     """Both GPUs of one node have a model of 6, and room for a replica of 4; a replica on another node takes a third."""
     groups = [lone("m", part(6)), lone("n", part(6)), lone("x", part(4), 2)]
-    plan = pack(pool([node("a", 2, 10), node("b", 2, 10)], groups))
+    plan = pack(pool([node("a", 2, 10), node("b", 2, 10)], groups, max_servers=most))
     assert (plan.gpus_used, plan.unplaced) == (2, ())
 
 

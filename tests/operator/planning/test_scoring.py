@@ -14,9 +14,9 @@ def test_replicas_share_a_node_rather_than_take_a_further_gpu() -> None:
     layout = Layout.empty(Topology.of(PoolFacts(PoolKey("default/p"), nodes, (filler, several), headroom=0)))
     layout = layout.with_replica("p-0", "a", PlacedReplica(Replica(several, 0), ((0,),)))
     layout = layout.with_replica("p-1", "a", PlacedReplica(Replica(filler, 0), ((1,),)))
-    place = best(layout, Replica(several, 1))
-    assert place is not None
-    assert (place.node, place.server, place.assignment) == ("a", "p-1", ((1,),))
+    candidate = best(layout, Replica(several, 1))
+    assert candidate is not None
+    assert (candidate.node, candidate.server, candidate.assignment) == ("a", "p-1", ((1,),))
 
 
 def test_replicas_are_on_different_nodes_where_that_takes_no_further_gpu() -> None:
@@ -24,6 +24,6 @@ def test_replicas_are_on_different_nodes_where_that_takes_no_further_gpu() -> No
     nodes = (gpu_node("a", 2), gpu_node("b", 2))
     layout = Layout.empty(Topology.of(PoolFacts(PoolKey("default/p"), nodes, (several,), headroom=0)))
     layout = layout.with_replica("p-0", "a", PlacedReplica(Replica(several, 0), ((0,),)))
-    place = best(layout, Replica(several, 1))
-    assert place is not None
-    assert place.node == "b"
+    candidate = best(layout, Replica(several, 1))
+    assert candidate is not None
+    assert candidate.node == "b"

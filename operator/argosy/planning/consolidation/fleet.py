@@ -55,7 +55,7 @@ class RunningFleet:
         able = all(_is_usable(topology, server) for server in facts.current) and all(one.complete for one in bound)
         if topology.cpu_only or not able:
             return None
-        on_gpus = {one.replica.key: one for one in bound if not is_on_cpu(one.replica.group)}
+        on_gpus = {one.replica.key: one for one in bound if not one.replica.group.on_cpu}
         devices = devices_of(_hollow(topology))
         numbers = {(devices.nodes[node], devices.index[at]): at for at, node in enumerate(devices.node)}
         state = State(devices, items_of(topology, [one.replica for one in on_gpus.values()]))
@@ -69,7 +69,7 @@ class RunningFleet:
         held = set[str]()
         for one in bound:
             group, server = one.replica.group, one.server.name
-            if is_on_cpu(group):
+            if group.on_cpu:
                 on_cpu[server].append(one.replica)
                 if _is_restricted(group) or group.name in fixed_groups or (group.name, server) in recent:
                     held.add(server)
@@ -173,11 +173,6 @@ class RunningFleet:
             del self.owners[gpu]
         self._free(more=gpus)
         del self.items[server], self.on_cpu[server], self.hosts[server]
-
-
-def is_on_cpu(group: Group) -> bool:
-    """Return whether no model of a group needs a GPU."""
-    return all(demand.footprint.on_cpu for demand in group.demands)
 
 
 def _is_restricted(group: Group) -> bool:

@@ -133,7 +133,7 @@ def _sites(layout: Layout, replica: Replica, on: str | None) -> Iterator[tuple[s
     shared = [demand.footprint for demand in replica.group.demands if not demand.footprint.exclusive]
     memory, compute = sum(need.memory for need in shared), sum(need.compute for need in shared)
     most_memory, most_compute = max((n.settled for n in shared), default=0), max((n.compute for n in shared), default=0)
-    on_cpus = layout.topology.cpu_only or all(demand.footprint.on_cpu for demand in replica.group.demands)
+    on_cpus = layout.topology.cpu_only or replica.group.on_cpu
     most = layout.topology.facts.placed_bytes - replica.group.size
     for server in layout.servers.values():
         if (on is not None and server.node != on) or server.size > most:

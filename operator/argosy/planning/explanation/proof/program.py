@@ -51,7 +51,7 @@ class Program:
         self._items = {
             (group.name, number): group
             for group in facts.groups
-            if not all(demand.footprint.on_cpu for demand in group.demands)
+            if not group.on_cpu
             for number in range(replicas.get(group.name, 0) + optional.get(group.name, 0))
         }
         self._placed: dict[Item, Variable] = {}

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from argosy.planning.facts import CurrentServer, Footprint, Group, Node, PoolFacts
+from argosy.planning.packing.bound.candidates import with_candidates
 from argosy.planning.packing.bound.seating import Seating
 from argosy.planning.packing.layout import Layout, Replica
 from argosy.planning.packing.scoring import Candidate, candidates_on
@@ -80,41 +81,8 @@ def bind(layout: Layout, bound: Sequence[BoundReplica]) -> Layout:
     """Return the layout with every bound replica that still fits; a group that has grown takes the rest of its models
     to its server. Candidates of rollouts get memory once all of them have their places.
     """
-    return _with_candidates(_bound(layout, [replica.without_candidate for replica in bound]), bound)
-
-
-def _with_candidates(layout: Layout, bound: Sequence[BoundReplica]) -> Layout:
-    """Return the layout with memory for candidates, where there is some next to all that serves.
-
-    Those that are loaded come first, then those of the highest priority, then by name.
-    """
-    groups: dict[str, list[BoundReplica]] = {}
-    for replica in bound:
-        if replica.replica.group.in_rollout:
-            groups.setdefault(replica.replica.group.name, []).append(replica)
-    for replicas in sorted(groups.values(), key=lambda of_group: _claim(of_group[0].replica.group)):
-        layout = _with_candidate(layout, replicas)
-    return layout
-
-
-def _claim(group: Group) -> tuple[bool, int, str]:
-    return not group.surging, -group.priority, group.name
-
-
-def _with_candidate(layout: Layout, replicas: Sequence[BoundReplica]) -> Layout:
-    """Return the layout with memory for the candidate on all of a group's servers: on none of them where one lacks it,
-    unless it is loaded already.
-    """
-    reserved = layout
-    for replica in replicas:
-        server = reserved.servers.get(replica.server.name)
-        if server is None or not server.has(replica.replica):
-            continue  # it moves
-        after = reserved.with_footprint(server.name, replica.replica)
-        if after is None and not replica.replica.group.surging:
-            return layout
-        reserved = after or reserved
-    return reserved
+    stable = _bound(layout, [replica.without_candidate for replica in bound])
+    return with_candidates(stable, [replica.replica for replica in bound])
 
 
 def _bound(layout: Layout, bound: Sequence[BoundReplica]) -> Layout:

@@ -1,0 +1,56 @@
+"""Replicas together, on few GPUs: the search first, whose servers follow from what shares GPUs."""
+
+from collections.abc import Sequence
+
+from argosy.planning.packing.bound.candidates import with_candidates
+from argosy.planning.packing.filling.one_by_one import Filled, by_rank, fill_in_order, fill_one_by_one, lack
+from argosy.planning.packing.layout import Layout, Replica
+from argosy.planning.packing.search.solver import solve
+
+
+def fill(start: Layout, todo: Sequence[Replica]) -> Filled:
+    """Return the layout with these replicas in addition, and those that have no place in it.
+
+    Where CPUs stand in for GPUs, or the search opens more servers than there may be, they are placed one by one; where
+    the servers are as many as there may be, and something is missing, what leaves out less is taken.
+    """
+    if start.topology.cpu_only:
+        return fill_one_by_one(start, todo)
+    searched = _searched(start, todo)
+    layout, missing = searched
+    if not layout.full:
+        return searched
+    if len(layout.servers) > (layout.topology.facts.max_servers or 0):
+        return fill_one_by_one(start, todo)
+    return min(searched, fill_one_by_one(start, todo), key=lack) if missing else searched
+
+
+def _searched(start: Layout, todo: Sequence[Replica]) -> Filled:
+    """Return the layout in which rollouts have memory for their candidates, where nothing is left out for that; or else
+    the one without, to which candidates come as far as there is memory.
+    """
+    reserving = _reserving(start, todo)
+    if not reserving[1] or not any(replica.group.in_rollout for replica in todo):
+        return reserving
+    layout, missing = _reserving(start, [replica.without_candidate for replica in todo])
+    return min(reserving, (with_candidates(layout, todo), missing), key=lambda filled: lack(filled)[:2])
+
+
+def _reserving(start: Layout, todo: Sequence[Replica]) -> Filled:
+    """Return the layout in which each replica of a rollout is where there is memory for both revisions, or else for the
+    larger one, or else for the stable one.
+    """
+    layout, missing = _placed(start, todo)
+    rolling = [replica for replica in missing if replica.group.in_rollout]
+    if not rolling:
+        return layout, missing
+    others = [replica for replica in missing if not replica.group.in_rollout]
+    layout, larger = _placed(layout, [replica.without_surge for replica in rolling])
+    layout, stable = _placed(layout, [replica.without_candidate for replica in larger])
+    return layout, tuple(by_rank(start.topology, [*others, *stable]))
+
+
+def _placed(start: Layout, todo: Sequence[Replica]) -> Filled:
+    layout, missing = solve(start, [replica for replica in todo if not replica.group.on_cpu])
+    layout, of_cpus = fill_in_order(layout, [replica for replica in todo if replica.group.on_cpu])
+    return layout, tuple(by_rank(start.topology, [*missing, *of_cpus]))
