@@ -177,6 +177,18 @@ def test_a_node_that_cannot_be_read_is_named_with_its_fault_and_all_else_goes_on
     assert cluster.routed()["m"] == {"p-0"}
 
 
+def test_nodes_whose_number_of_gpus_goes_on_changing_are_named_as_long_as_it_does() -> None:
+    often = "nvidia.com/gpu changed 4 times or more"
+    nodes = tuple(gpu_node(name) for name in "abcde")
+    cluster = Cluster(tuple(replace(node, unsteady=often) for node in nodes))
+    cluster.settle([pool(), model("m")])
+    message = cluster.message("ServingPool default/p", ConditionType.PLACED)
+    assert message.endswith(f"; on node b {often}; on node c {often}; and 2 more such nodes")
+    cluster.nodes = nodes
+    cluster.settle([pool(), model("m")])
+    assert "changed" not in cluster.message("ServingPool default/p", ConditionType.PLACED)
+
+
 def ailing(name: str, status: str) -> Node:
     """Return a node of one GPU, as parsed, whose monitoring agent reports a status of its GPUs."""
     condition = {"type": "AcceleratedHardwareReady", "status": status, "message": "XID 79: fallen off the bus"}

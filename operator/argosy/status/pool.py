@@ -21,7 +21,7 @@ from argosy.status.stalled import stalled
 _SERVERS, _UNPLACED, _HOLDERS = 100, 50, 10
 """How many servers, replicas without a place and holders of GPUs a status lists: it has to fit into one object."""
 _FAULTS = 3
-"""Nodes whose devices cannot be read that the condition Placed names."""
+"""Nodes whose devices cannot be read, or whose number of them changes, that the condition Placed names."""
 _UNPLACED_MESSAGE = 1000
 """Characters that it has for each of the replicas without a place."""
 _REMEDY = 300
@@ -39,16 +39,18 @@ def pool_status(
     consolidation: ConsolidationStatus | None = None,
     closed: Sequence[str] = (),
     lower_bound: int = 0,
+    unsteady: Sequence[Node] = (),
 ) -> ServingPoolStatus:
     """Return the status of a valid pool. The models of each GPU are not listed: servers' ConfigMaps record them.
 
     `disruption`: the servers that the round was not allowed to stop; `cordons`: the cordoned GPUs;
     `faulty`: nodes whose devices cannot be read; `consolidation`: what would come free, or is moved; `closed`: devices
-    that only the servers get which have them; `lower_bound`: the GPUs that no plan can do without.
+    that only the servers get which have them; `lower_bound`: the GPUs that no plan can do without; `unsteady`: nodes
+    whose number of devices goes on changing.
     """
     plan, reports = progress.plan, progress.observed.reports
     servers = tuple(_server(server, reports.get(server.name)) for server in plan.servers)
-    generation, notes = pool.metadata.generation, _notes(pool, cordons, faulty, closed)
+    generation, notes = pool.metadata.generation, _notes(pool, cordons, faulty, closed, unsteady)
     return ServingPoolStatus(
         observed_generation=generation,
         conditions=conditions(
@@ -193,13 +195,21 @@ def _placed(pool: ServingPool, progress: PoolProgress, notes: str) -> Finding:
     return Finding(kind, False, reason, f"{without} without a place: {why}")
 
 
-def _notes(pool: ServingPool, cordons: Sequence[CordonedGpu], faulty: Sequence[Node], closed: Sequence[str]) -> str:
+def _notes(
+    pool: ServingPool,
+    cordons: Sequence[CordonedGpu],
+    faulty: Sequence[Node],
+    closed: Sequence[str],
+    unsteady: Sequence[Node],
+) -> str:
     """Return clauses with the cordoned GPUs, those that only their servers get, and the nodes whose devices cannot be
-    read; empty if there are none.
+    read or whose number of them goes on changing; empty if there are none.
     """
     faults = listed((f"{node.name}: {node.fault}" for node in faulty), _FAULTS)
+    changing = "".join(f"; on node {node.name} {node.unsteady}" for node in unsteady[:_FAULTS])
+    changing += f"; and {len(unsteady) - _FAULTS} more such nodes" if len(unsteady) > _FAULTS else ""
     left = f"; only for the servers that have them: {listed(closed, _FAULTS)}" if closed else ""
-    return _cordoned(pool, cordons) + left + (f"; nodes that take nothing new: {faults}" if faults else "")
+    return _cordoned(pool, cordons) + left + (f"; nodes that take nothing new: {faults}" if faults else "") + changing
 
 
 def _cordoned(pool: ServingPool, cordons: Sequence[CordonedGpu]) -> str:

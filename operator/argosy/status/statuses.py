@@ -12,7 +12,7 @@ from argosy.planning.facts import Refusal
 from argosy.planning.migration.choices import VariantChoice
 from argosy.planning.migration.pool_migration import PoolMigration
 from argosy.planning.migration.state import PoolState
-from argosy.planning.nodes.selection import closed_devices, faulty
+from argosy.planning.nodes.selection import closed_devices, faulty, unsteady
 from argosy.planning.packing.lower_bound import fewest_of_pool
 from argosy.planning.variants import RoutedModel, VariantModel
 from argosy.round import DecidedRound
@@ -121,6 +121,7 @@ class _Writer:
             consolidated.status if consolidated is not None else None,
             closed_devices(self._pools[pool.key].plan.servers, self._snapshot.nodes),
             self._lower_bound(pool),
+            unsteady(pool, self._snapshot.nodes),
         )
 
     def _member_status(self, member: InferenceModel | Ensemble, previous: Status | None) -> Status:

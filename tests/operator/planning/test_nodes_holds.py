@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.operator.planning.declared import gpu_node
+from tests.operator.planning.declared import gpu_node, pool
 from tests.operator.planning.test_nodes_slices import MEDIUM, SMALL, mixed
 
 from argosy.planning.facts import Device, Node
@@ -13,6 +13,7 @@ from argosy.planning.nodes.holds import HOLD, CountHolds
 from argosy.planning.nodes.last_reported import hardware_text, parse_hardware, with_last_reported
 from argosy.planning.nodes.lost_gpus import GpuUse
 from argosy.planning.nodes.present import present
+from argosy.planning.nodes.selection import unsteady
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 USED: tuple[Device, ...] = (("a", 0), ("a", 7))
@@ -63,6 +64,32 @@ def test_gpus_that_are_added_are_used_at_once_and_those_with_errors_are_not_held
     assert free(as_it_counts(seen((0, 7), (10, 8)), 8), ()) == list(range(8))
     node = as_it_counts(seen((0, 8), (10, 7)), 7, failing=(("a", 7),))
     assert 7 not in [gpu.index for gpu in node.gpus]
+
+
+def test_a_node_whose_count_goes_on_changing_says_so_until_it_is_steady() -> None:
+    once = [(0, 8), (10, 7), (20, 8)]
+    assert as_it_counts(seen(*once), 8).unsteady == ""
+    flapping = [(0, 8), *((10 * at, 7 + at % 2) for at in range(2, 400))]
+    (node,) = present([gpu_node("a", 7)], USED, lambda: GpuUse(USED, (), ()), seen(*flapping))
+    assert node.unsteady == (
+        "nvidia.com/gpu changed 256 times or more since 2026-01-01T00:00:20Z; 7 of 8 count until the number stays the "
+        "same for a minute: see the log of its device plugin"
+    )
+    assert as_it_counts(seen(*flapping, (4060, 8)), 8).unsteady == ""
+
+
+def test_a_flap_is_described_by_few_texts() -> None:
+    counts = [(0, 8), *((5 * at, 7 + at % 2) for at in range(1, 500))]
+    holds, texts = CountHolds(), set[str]()
+    for at, count in counts:
+        holds = holds.after([gpu_node("a", count)], seconds(at))
+        texts.add(as_it_counts(holds, count).unsteady)
+    assert len(texts) == 8
+
+
+def test_a_pool_names_its_own_nodes_alone() -> None:
+    mine = replace(gpu_node("a", labels={"gpu": "yes"}), unsteady="changed")
+    assert unsteady(pool(nodeSelector={"gpu": "yes"}), [mine, replace(mine, name="b", labels={})]) == (mine,)
 
 
 def test_a_node_that_cannot_be_read_begins_no_hold() -> None:

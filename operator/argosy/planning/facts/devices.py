@@ -74,7 +74,7 @@ class Node:
     is another each time that it starts, empty where that is not known. `fault`: why its devices cannot be read, and the
     way out. `former`: devices that servers had when they were last noted, and that it no longer reports. `settings`:
     Argosy's annotations of it. `plugged`: a device plugin offers GPUs there. `counters`: what the devices that DRA
-    drivers publish share.
+    drivers publish share. `unsteady`: how often its number of devices has changed lately, in words.
     """
 
     name: str
@@ -95,6 +95,7 @@ class Node:
     settings: Mapping[str, str] = field(default_factory=dict)
     plugged: bool = False
     counters: Mapping[str, int] = field(default_factory=dict)
+    unsteady: str = ""
 
     def architecture(self, on_gpu: bool) -> str:
         """Return what an engine is compiled for: the compute capability of the GPUs, as `9.0`, or the CPU's name, as

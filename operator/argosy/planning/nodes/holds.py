@@ -2,18 +2,21 @@
 
 A device plugin takes a GPU from its count when a health check fails, and adds it again. For a while after a count fell,
 servers keep the GPUs that they have, and no other one gets more than the lowest count. A further change begins the time
-again. GPUs with device errors are not held.
+again, and a node whose count goes on changing says so (`Node.unsteady`). GPUs with device errors are not held.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from argosy.api.values.times import timestamp
 from argosy.planning.facts import Device, Gpu, Node
-from argosy.planning.nodes.slices import kind_of
+from argosy.planning.nodes.slices import kind_of, resource_of
 
 HOLD = timedelta(seconds=60)
 """As long as a node may be not ready before what it runs moves."""
+_UNSTEADY = 4
+"""Changes during one hold after which a node says so: a GPU that came back once, and then again."""
 _HOLDER = "the node (the number of its GPUs changes)"
 _CLOSED = "the node has reported fewer of these for less than a minute"
 Kind = tuple[str, int]
@@ -22,11 +25,27 @@ Kind = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Hold:
-    """Devices of a kind as they were before their number fell; the lowest number since; when it is over."""
+    """Devices of a kind as they were before their number fell; the lowest number since; when it is over. It began at
+    `since`, and the number has changed so often, its fall then included.
+    """
 
     gpus: tuple[Gpu, ...]
     least: int
     until: datetime
+    since: datetime
+    changes: int = 1
+
+    def changed(self, kind: int) -> str:
+        """Return how often the number has changed, as a clause: by powers of two, since each clause is a write of a
+        status. Empty while it is no more than a GPU that came back.
+        """
+        if self.changes < _UNSTEADY:
+            return ""
+        often = 1 << (self.changes.bit_length() - 1)
+        return (
+            f"{resource_of(kind)} changed {often} times or more since {timestamp(self.since)}; {self.least} of "
+            f"{len(self.gpus)} count until the number stays the same for a minute: see the log of its device plugin"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +93,9 @@ def _changed(before: Node, now_seen: Node, holds: Mapping[Kind, _Hold], now: dat
         if len(here) == len(former) or (hold is None and len(here) > len(former)):
             continue
         most = max((hold.gpus if hold else former), here, key=len)
-        yield kind, _Hold(most, min(len(here), hold.least if hold else len(former)), now + HOLD)
+        least = min(len(here), hold.least if hold else len(former))
+        since, changes = (hold.since, hold.changes + 1) if hold else (now, 1)
+        yield kind, _Hold(most, least, now + HOLD, since, changes)
 
 
 def _by_kind(node: Node) -> dict[int, tuple[Gpu, ...]]:
@@ -95,4 +116,5 @@ def _held(node: Node, holds: Mapping[int, _Hold], assigned: Collection[Device], 
         free = [index for index in sorted(gpus) if kind_of(index) == kind and index not in mine]
         shut = [index for index in free if not gpus[index].is_cpu][max(0, hold.least - len(mine)) :]
         gpus |= {index: replace(gpus[index], withheld_by=gpus[index].withheld_by or _HOLDER) for index in shut}
-    return replace(node, gpus=tuple(gpus[index] for index in sorted(gpus)))
+    changed = "; ".join(filter(None, (hold.changed(kind) for kind, hold in sorted(holds.items()))))
+    return replace(node, gpus=tuple(gpus[index] for index in sorted(gpus)), unsteady=changed)

@@ -32,8 +32,17 @@ def selected(pool: ServingPool, nodes: Iterable[Node], running: Collection[str] 
 
 def faulty(pool: ServingPool, nodes: Iterable[Node]) -> tuple[Node, ...]:
     """Return the nodes that the pool would use if their devices could be read, by name."""
-    unreadable = (node for node in nodes if node.fault and _labelled(pool, node) and not _repelled(pool, node))
-    return tuple(sorted(unreadable, key=lambda node: node.name))
+    return _of_pool(pool, (node for node in nodes if node.fault))
+
+
+def unsteady(pool: ServingPool, nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """Return the pool's nodes whose number of devices goes on changing, by name."""
+    return _of_pool(pool, (node for node in nodes if node.unsteady))
+
+
+def _of_pool(pool: ServingPool, nodes: Iterable[Node]) -> tuple[Node, ...]:
+    mine = (node for node in nodes if _labelled(pool, node) and not _repelled(pool, node))
+    return tuple(sorted(mine, key=lambda node: node.name))
 
 
 def closed_devices(servers: Iterable[ServerPlan], nodes: Iterable[Node]) -> tuple[str, ...]:
