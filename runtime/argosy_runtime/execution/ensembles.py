@@ -1,14 +1,20 @@
-"""Execution of ensembles: the state machine of `scheduling.ensemble` with real calls of this server's models."""
+"""Execution of ensembles: the state machine of `scheduling.ensemble` with real calls of this server's models.
+
+Behind a decoupled step each of its answers is a call, and several instances of a model may run the calls of one request
+at once. What they answer reaches the state machine in the order of the calls, so a stream keeps its order.
+"""
 
 import logging
 from collections import deque
+from functools import partial
 from typing import Protocol
 
 from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.scheduling.ensemble import EnsembleRun, Progress, StepCall
-from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
+from argosy_runtime.scheduling.ensemble_steps import NO_STREAM, EnsembleSteps
 from argosy_runtime.scheduling.limits.step_limits import StepLimits
+from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.scheduling.queued_request import cancellation
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
@@ -105,6 +111,7 @@ class EnsembleRequest:
         "_deliver",
         "_ensemble",
         "_held",
+        "_orders",
         "_over",
         "_paused",
         "_request",
@@ -137,6 +144,8 @@ class EnsembleRequest:
         self._paused = False
         # How many calls wait, by the decoupled step that drives them: it must not send more meanwhile.
         self._held: dict[int, int] = {}
+        # The order of the calls of each step behind a decoupled one.
+        self._orders: dict[int, ResponseOrder] = {}
         self.limits = ensemble.limits
         self.open: set[OpenCall] = set()
 
@@ -175,6 +184,9 @@ class EnsembleRequest:
 
     def _call(self, call: StepCall) -> None:
         step = OpenCall(self, call)
+        if call.step.stream != NO_STREAM:
+            order = self._orders.setdefault(step.index, ResponseOrder())
+            step.in_turn = order.expect(partial(self.receive, call))
         self.open.add(step)
         if self.limits is None or self.limits.enter(step.index, step):
             self._start(step, call)
@@ -239,6 +251,7 @@ class EnsembleRequest:
         response.id = self._request.id
         if response.final:
             self._over = True
+            self._orders.clear()
             if self.limits is not None:
                 self._withdraw(self.limits)
             self._ensemble.ended(self._request, self._size, self._arrived, self._responded, response)
@@ -264,15 +277,18 @@ class EnsembleRequest:
 
 
 class OpenCall:
-    """An open call of a step, by its `index`. It `waits` while as many others of its step are open as may be."""
+    """An open call of a step, by its `index`. It `waits` while as many others of its step are open as may be. `in_turn`
+    takes its answers where they may have to wait for those of earlier calls.
+    """
 
-    __slots__ = ("_call", "_request", "index", "submission", "waits")
+    __slots__ = ("_call", "_request", "in_turn", "index", "submission", "waits")
 
     def __init__(self, request: EnsembleRequest, call: StepCall) -> None:
         self._request = request
         self._call = call
         self.index = call.step.index
         self.waits = False
+        self.in_turn: Deliver | None = None
         self.submission: Submission = NOT_YET
 
     def start(self) -> None:
@@ -281,9 +297,15 @@ class OpenCall:
         self._request.start(self, self._call)
 
     def receive(self, response: InferResponse) -> None:
+        """Take an answer. An error ends the request and waits for nothing."""
+        in_turn = self.in_turn if response.error is None else None
         if response.final:
             self._request.open.discard(self)
-            self.submission = NOT_YET  # It refers back to this call: without the cycle all of it is freed at once.
-        self._request.receive(self._call, response)
+            # These refer back to this call: without the cycles all of it is freed at once.
+            self.submission, self.in_turn = NOT_YET, None
+        if in_turn is not None:
+            in_turn(response)
+        else:
+            self._request.receive(self._call, response)
         if response.final and self._request.limits is not None:
             self._request.closed(self.index)

@@ -6,6 +6,8 @@ import weakref
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.runtime.execution.fakes import US, Client, Factory, Submitted, VirtualClock, ask, settle
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
@@ -25,12 +27,12 @@ class StepRequest(Submitted):
         super().__init__()
         self.index = index
         self.request = request
-        self._deliver = deliver
+        self.deliver = deliver
 
     def answer(self, *names: str, final: bool = True, error: ServingError | None = None) -> None:
         """Send a response with these outputs; without any and without an error it is a bare final flag."""
         outputs = [Tensor(name, "FP32", np.zeros(1, np.float32)) for name in names] or None
-        self._deliver(InferResponse(outputs=outputs, error=error, final=final))
+        self.deliver(InferResponse(outputs=outputs, error=error, final=final))
 
 
 class FakeModels:
@@ -198,6 +200,61 @@ def test_a_slow_client_makes_the_steps_wait_also_those_that_begin_later():
     bench.steps[0].answer()
     assert [response.final for response in bench.client.responses] == [False, False, True]
     assert bench.statistics.success.count == 1
+
+
+class Numbered(FakeModels):
+    """Models whose answers carry the number of the request that they answer."""
+
+    def answer(self, at: int, *, final: bool = True) -> None:
+        """Answer the request with this place in `steps` with that number."""
+        tensor = Tensor("Y", "FP32", np.full(1, at, np.float32))
+        self.steps[at].deliver(InferResponse(outputs=[tensor], final=final))
+
+
+def numbers(client: Client) -> list[int]:
+    """Return what the responses of a client carry, in their order."""
+    return [int(response.outputs[0].array[0]) for response in client.responses if response.outputs]
+
+
+@given(st.permutations(range(1, 6)), st.sampled_from([0, 2]))
+def test_a_stream_keeps_its_order_where_instances_of_the_step_behind_it_overtake_one_another(
+    finished: list[int], limit: int
+):
+    bench = Bench(STREAM, limit)
+    bench.models = models = Numbered()
+    bench.ask()
+    for _ in range(5):
+        bench.steps[0].answer("Y", final=False)
+    bench.steps[0].answer()
+    waiting = list(finished)
+    while waiting:
+        at = next(at for at in waiting if at < len(bench.steps))
+        waiting.remove(at)
+        models.answer(at)
+    assert numbers(bench.client) == [1, 2, 3, 4, 5]
+    assert [response.final for response in bench.client.responses] == [False] * 4 + [True]
+
+
+def test_a_stream_behind_pieces_of_a_stream_is_whole():
+    bench = Bench(graph(("stream", "X", "token"), ("stream2", "token", "out")))
+    bench.models = models = Numbered()
+    bench.ask()
+    for _ in range(2):
+        bench.steps[0].answer("Y", final=False)
+    bench.steps[0].answer()
+    for at, final in ((2, False), (1, False), (2, True), (1, False), (1, True)):
+        models.answer(at, final=final)
+    assert numbers(bench.client) == [1, 1, 1, 2, 2]
+
+
+def test_an_error_behind_a_stream_waits_for_no_earlier_piece():
+    bench = Bench(STREAM)
+    bench.ask()
+    for _ in range(2):
+        bench.steps[0].answer("Y", final=False)
+    bench.steps[2].answer(error=internal("no"))
+    assert bench.client.error == "in ensemble 'e', no"
+    assert bench.steps[1].calls == ["cancel"]
 
 
 async def test_a_request_that_is_over_leaves_no_circle_to_keep_its_tensors():
