@@ -235,7 +235,7 @@ def test_a_stream_keeps_its_order_where_instances_of_the_step_behind_it_overtake
     assert [response.final for response in bench.client.responses] == [False] * 4 + [True]
 
 
-def test_a_stream_behind_pieces_of_a_stream_is_whole():
+def test_streams_behind_a_stream_follow_one_another():
     bench = Bench(graph(("stream", "X", "token"), ("stream2", "token", "out")))
     bench.models = models = Numbered()
     bench.ask()
