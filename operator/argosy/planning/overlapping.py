@@ -106,7 +106,7 @@ def _steps(facts: PoolFacts, members: Members) -> dict[str, int]:
 
 
 def _streams(ensemble: Ensemble, members: Members) -> bool:
-    """Return whether a step answers a request in pieces: in NVIDIA's server two instances behind it change their order."""
+    """Return whether a step answers in pieces: NVIDIA's server passes those on as instances behind it finish."""
     models = (members.models[name] for name in members.models_of(ensemble.name) if name in members.models)
     return any(model.spec.backend in LANGUAGE_BACKENDS or _is_decoupled(model) for model in models)
 
