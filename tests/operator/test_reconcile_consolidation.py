@@ -16,6 +16,7 @@ from tests.properties import examples
 from argosy.api import Resource
 from argosy.api.consolidationstatus import ConsolidationStatus
 from argosy.api.status import ServingPoolStatus
+from argosy.api.values.reuse import RoundCache
 from argosy.reconcile import RoundOutcome, reconcile
 from argosy.replay.codec import decoded_snapshot, encoded
 from argosy.snapshot import FleetSnapshot
@@ -223,8 +224,8 @@ def test_an_ensemble_moves_with_all_of_its_models() -> None:
 def test_a_bundle_replays_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds: list[tuple[FleetSnapshot, datetime, RoundOutcome]] = []
 
-    def recorded(snapshot: FleetSnapshot, now: datetime) -> RoundOutcome:
-        outcome = reconcile(snapshot, now)
+    def recorded(snapshot: FleetSnapshot, now: datetime, cache: RoundCache) -> RoundOutcome:
+        outcome = reconcile(snapshot, now, cache=cache)
         rounds.append((snapshot, now, outcome))
         return outcome
 

@@ -69,7 +69,7 @@ def decide(
 
     def migration(plan: PoolPlan) -> PoolMigration:
         key = plan.pool
-        return _migration(snapshot.pool(key), plan, facts[key], members[key], nodes, now, drain_period)
+        return _migration(snapshot.pool(key), plan, facts[key], members[key], nodes, now, drain_period, reused)
 
     migrations = {plan.pool: migration(plan) for plan in ranked.plan.pools}
     consolidated = consolidations(snapshot, facts, packed, migrations, progress, now)
@@ -168,12 +168,14 @@ def _migration(
     nodes: tuple[Node, ...],
     now: datetime,
     drain_period: timedelta,
+    cache: RoundCache,
 ) -> PoolMigration:
     """Return the next step of one pool's servers towards their plan."""
     keys = RenderedKeys(members.served_names, facts.runtime)
-    loaded, served = revisions_by_server(pool.repositories), revisions_by_server(pool.served)
+    loaded = revisions_by_server(pool.repositories, cache.sort("loaded"))
+    served = revisions_by_server(pool.served, cache.sort("served"))
     observed = Observed.of(pool.reports, loaded, served, pool.drain_since)
-    return PoolMigration.of(plan, facts, members, observed, nodes, keys, now, drain_period)
+    return PoolMigration.of(plan, facts, members, observed, nodes, keys, now, drain_period, cache)
 
 
 def _choices(migration: PoolMigration, snapshot: FleetSnapshot) -> dict[str, VariantChoice]:

@@ -99,6 +99,7 @@ def conclude(decided: DecidedRound, cache: RoundCache | None = None) -> RoundOut
                 migration.state.members,
                 (*snapshot.pool(key).served, *snapshot.pool(key).repositories),
                 runtimes[key],
+                cache.sort("rendered") if cache is not None else None,
             )
             for key, migration in migrations.items()
         },

@@ -11,6 +11,7 @@ from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.derived import cached_with_spec
+from argosy.api.values.reuse import Reused
 from argosy.planning.adapters import AdapterModel
 from argosy.planning.demand.members import Members
 from argosy.planning.migration.next_step import ServerStep
@@ -42,14 +43,43 @@ def rendered_servers(
     members: Members,
     loaded: Iterable[RenderedRepository],
     runtime: RuntimeName = RuntimeName.ARGOSY,
+    reused: Reused | None = None,
 ) -> tuple[RenderedServer, ...]:
     """Return a pool's servers, of `runtime`, with their repositories. `loaded`: former and present ones, parts of which
-    are retained; of two of one server the last counts.
+    are retained; of two of one server the last counts. `reused`: the servers of the round before.
     """
-    texts: dict[str, dict[str, RenderedModel]] = {}
+    repositories: dict[str, list[RenderedRepository]] = {}
     for repository in loaded:
-        texts.setdefault(repository.server, {}).update({model.declared_name: model for model in repository.models})
-    return tuple(_server(step, members, texts.get(step.plan.name, {}), runtime) for step in steps)
+        repositories.setdefault(repository.server, []).append(repository)
+    return tuple(
+        _reused(step, members, repositories.get(step.plan.name, []), runtime, reused or Reused()) for step in steps
+    )
+
+
+def _reused(
+    step: ServerStep, members: Members, loaded: list[RenderedRepository], runtime: RuntimeName, reused: Reused
+) -> RenderedServer:
+    """Return a server as it was rendered in the round before, where its step and the members on it are equal."""
+    names = dict.fromkeys(step.revisions)
+    for revision in step.revisions.values():
+        names |= dict.fromkeys(revision.step_names) if revision.steps else {}
+    of_names = [
+        (
+            name,
+            members.models.get(name),
+            members.ensembles.get(name),
+            members.rollouts.get(name),
+            members.served_names.get(name),
+            name in members.broken,
+        )
+        for name in names
+    ]
+
+    def rendered() -> RenderedServer:
+        texts = {model.declared_name: model for repository in loaded for model in repository.models}
+        return _server(step, members.of_names(names), texts, runtime)
+
+    return reused.value(step.plan.name, (step, loaded, runtime, of_names), rendered)
 
 
 def _server(

@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from tests.operator.controller.test_rollout_analysis import AnalyzedRollout
 from tests.operator.planning import simulated_cluster
 from typer.testing import CliRunner
 
+from argosy.api.values.reuse import RoundCache
 from argosy.cli.application import application
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD
 from argosy.reconcile import RoundOutcome, reconcile
@@ -29,9 +30,9 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     root = tmp_path_factory.mktemp("bundles")
     folder = BundleFolder(root, "0.0.9")
 
-    def recorded(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> RoundOutcome:
-        outcome = reconcile(snapshot, now, drain_period)
-        folder.record("default/p", snapshot, now, drain_period, outcome)
+    def recorded(snapshot: FleetSnapshot, now: datetime, cache: RoundCache) -> RoundOutcome:
+        outcome = reconcile(snapshot, now, cache=cache)
+        folder.record("default/p", snapshot, now, DRAIN_PERIOD, outcome)
         return outcome
 
     with pytest.MonkeyPatch.context() as patch:

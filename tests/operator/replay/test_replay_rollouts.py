@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pytest
 from tests.operator.planning import simulated_cluster
@@ -11,6 +11,7 @@ from tests.operator.planning.rolling import STEPS, Rolling
 from tests.operator.planning.rolling import model as released
 from tests.operator.planning.simulated_cluster import Cluster
 
+from argosy.api.values.reuse import RoundCache
 from argosy.planning.migration.pool_migration import DRAIN_PERIOD
 from argosy.reconcile import RoundOutcome, reconcile
 from argosy.replay.bundle import bundle_document, parsed_bundle
@@ -25,9 +26,9 @@ def bundles(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Yield the bundles of all rounds that the simulated cluster runs, and replay every third in the end."""
     texts: list[str] = []
 
-    def recorded(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> RoundOutcome:
-        outcome = reconcile(snapshot, now, drain_period)
-        texts.append(json.dumps(bundle_document("1", snapshot, now, drain_period, outcome)))
+    def recorded(snapshot: FleetSnapshot, now: datetime, cache: RoundCache) -> RoundOutcome:
+        outcome = reconcile(snapshot, now, cache=cache)
+        texts.append(json.dumps(bundle_document("1", snapshot, now, DRAIN_PERIOD, outcome)))
         return outcome
 
     monkeypatch.setattr(simulated_cluster, "reconcile", recorded)

@@ -1,7 +1,8 @@
 """A pool's models and ensembles, by name."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.values.identity import PoolKey
@@ -14,6 +15,8 @@ from argosy.planning.plan import Placement
 from argosy.planning.rollouts.member import MemberRollout
 from argosy_agent.contract import VersionSource
 from argosy_agent.contract.builds import ModelShape
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,28 @@ class Members:
             },
         )
 
+    def of_names(self, names: Collection[str]) -> "Members":
+        """Return these members alone, as if the pool had no others."""
+
+        def only(values: Mapping[str, Value]) -> dict[str, Value]:
+            return {name: values[name] for name in names if name in values}
+
+        engines = replace(self.engines, files=only(self.engines.files), waiting=only(self.engines.waiting))
+        return Members(
+            only(self.models),
+            only(self.ensembles),
+            frozenset(name for name in names if name in self.broken),
+            only(self.runs),
+            only(self.moved),
+            only(self.served_names),
+            only(self.shapes),
+            engines,
+            only(self.sizes),
+            frozenset(name for name in names if name in self.scaled),
+            only(self.rollouts),
+            only(self.measured),
+        )
+
     def models_of(self, name: str) -> tuple[str, ...]:
         """Return the models that a member runs: itself, or those of an ensemble."""
         return self.runs.get(name, (name,))
@@ -125,16 +150,16 @@ class Members:
             if version in rollout.action.keep and isinstance(spec, PinnedEnsemble)
         }
 
-    def versions_in_rollouts(self, name: str) -> set[int]:
-        """Return the versions of a model that rollouts keep loaded next to each other: its own, or those of ensembles
-        that run it.
+    def versions_in_rollouts(self) -> dict[str, set[int]]:
+        """Return the versions of each model that rollouts keep loaded next to each other, by name: its own rollout's,
+        and those of ensembles that run it.
         """
-        rollout = self.rollouts.get(name)
-        versions = set(rollout.action.keep) if rollout is not None else set()
+        versions = {name: set(rollout.action.keep) for name, rollout in self.rollouts.items()}
         for ensemble in self.ensembles.values():
             if isinstance(ensemble, PinnedEnsemble):
-                every = (ensemble, *self.proven_revisions(ensemble.name).values())
-                versions |= {version for one in every for step, version in one.pins.items() if step == name}
+                for one in (ensemble, *self.proven_revisions(ensemble.name).values()):
+                    for step, version in one.pins.items():
+                        versions.setdefault(step, set()).add(version)
         return versions
 
     def declares(self, name: str) -> bool:

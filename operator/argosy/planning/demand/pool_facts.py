@@ -1,6 +1,6 @@
 """The facts of a pool, which the solver plans from: its nodes, its groups of models, its limits."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from argosy.planning.demand.divided import may_divide, with_divided
@@ -29,7 +29,7 @@ def pool_facts(nodes: PoolNodes, members: Members, loaded: LoadedVersions | None
         spec.runtime.name,
         members.measured,
     )
-    every = (_with_further(with_candidates(group, members, has, spec.runtime.name), members) for group in groups)
+    every = _with_further(with_candidates(groups, members, has, spec.runtime.name), members)
     divisible = {name for name, model in members.models.items() if may_divide(model)}
     most = spec.max_gpus_per_server
     return PoolFacts(
@@ -51,13 +51,19 @@ def pool_facts(nodes: PoolNodes, members: Members, loaded: LoadedVersions | None
     )
 
 
-def _with_further(group: Group, members: Members) -> Group:
-    """Return a group with the further replica that a rollout has on free GPUs: not a required one."""
-    ensembles = {name for demand in group.demands for name, runs in members.runs.items() if demand.model in runs}
-    names = {demand.model for demand in group.demands} | ensembles
-    further = max((members.rollouts[name].further_replicas for name in names & members.rollouts.keys()), default=0)
-    if not further:
-        return group
+def _with_further(groups: Iterable[Group], members: Members) -> Iterator[Group]:
+    """Yield the groups with the further replica that a rollout has on free GPUs: not a required one."""
+    further: dict[str, int] = {}
+    for name, rollout in members.rollouts.items():
+        if rollout.further_replicas:
+            for model in members.models_of(name):
+                further[model] = max(further.get(model, 0), rollout.further_replicas)
+    for group in groups:
+        most = max((further.get(demand.model, 0) for demand in group.demands), default=0)
+        yield _with_replicas(group, most) if most else group
+
+
+def _with_replicas(group: Group, further: int) -> Group:
     demands = tuple(replace(demand, replicas=demand.replicas + further) for demand in group.demands)
     return replace(group, demands=demands, replicas=group.replicas + further, minimum=group.needed)
 

@@ -5,7 +5,7 @@ from the round in which it is declared until its rollout ends, so that nothing e
 serves keeps its place all the same (`packing/bound/`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from argosy.api import InferenceModel
@@ -18,11 +18,23 @@ LoadedVersions = Mapping[str, Mapping[str, Mapping[int, int]]]
 """The loaded versions, by server and model, each with its bytes on a GPU."""
 
 
-def with_candidates(group: Group, members: Members, loaded: LoadedVersions, runtime: RuntimeName) -> Group:
-    """Return a group with the memory that candidates of its models take, be it for rollouts of ensembles."""
-    retained = {demand.model: _retained(demand.model, members) for demand in group.demands}
-    if not any(retained.values()):
-        return group
+def with_candidates(
+    groups: Iterable[Group], members: Members, loaded: LoadedVersions, runtime: RuntimeName
+) -> Iterator[Group]:
+    """Yield the groups with the memory that candidates of their models take, be it for rollouts of ensembles."""
+    in_rollouts = members.versions_in_rollouts()
+    for group in groups:
+        retained = {demand.model: _retained(demand.model, members, in_rollouts) for demand in group.demands}
+        yield _with_candidates(group, retained, members, loaded, runtime) if any(retained.values()) else group
+
+
+def _with_candidates(
+    group: Group,
+    retained: Mapping[str, set[int]],
+    members: Members,
+    loaded: LoadedVersions,
+    runtime: RuntimeName,
+) -> Group:
     demands = tuple(
         replace(demand, footprint=_footprint(demand, retained[demand.model], members, loaded, runtime))
         for demand in group.demands
@@ -35,12 +47,12 @@ def with_candidates(group: Group, members: Members, loaded: LoadedVersions, runt
     return replace(group, demands=demands, surging=surging)
 
 
-def _retained(name: str, members: Members) -> set[int]:
-    """Return the versions of a model that rollouts keep loaded together on a server."""
+def _retained(name: str, members: Members, in_rollouts: Mapping[str, set[int]]) -> set[int]:
+    """Return the versions of a model that rollouts keep loaded together on a server. `in_rollouts`: by model."""
     rollout = members.rollouts.get(name)
     if rollout is not None and rollout.chosen is not None and not rollout.chosen.loads_both:
         return set(members.models[name].spec.declared_versions)
-    return members.versions_in_rollouts(name)
+    return in_rollouts.get(name, set())
 
 
 def _footprint(

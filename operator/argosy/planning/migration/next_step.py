@@ -1,9 +1,11 @@
 """The next step of each server of a pool: what it holds, and what may be reached there."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from argosy.planning.demand.members import Members
+from argosy.planning.migration.bindings import PlannedBindings
 from argosy.planning.migration.memory.changes import without_leaving
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.revisions import ModelRevision, ReloadKeys
@@ -36,11 +38,27 @@ def server_steps(state: PoolState, migration: Migration, keys: ReloadKeys) -> tu
     since: dict[str, dict[str, datetime]] = {}
     for (server, name), at in migration.drain_since.items():
         since.setdefault(server, {})[name] = at
-    return tuple(
-        _step(server, state, migration, keys, draining, since.get(server.name, {}))
-        for servers, draining in ((planned, False), (migration.draining, True))
-        for server in servers
+    return (
+        *(_planned_step(server, state, migration, keys, since.get(server.name, {})) for server in planned),
+        *(_step(server, state, migration, keys, True, since.get(server.name, {})) for server in migration.draining),
     )
+
+
+def _planned_step(
+    server: ServerPlan, state: PoolState, migration: Migration, keys: ReloadKeys, since: Mapping[str, datetime]
+) -> ServerStep:
+    """Return the next step of a planned server. Where nothing waits or leaves there, it follows from its view."""
+
+    def derived(members: Members, bindings: PlannedBindings, observed: Observed) -> ServerStep:
+        of_server = replace(
+            state, members=members, bindings=bindings, observed=observed, targets={server.name: targets}, views=None
+        )
+        return _step(server, of_server, Migration(), keys, False, {})
+
+    targets = state.targets.get(server.name, {})
+    if state.views is None or since or migration.concerns(server.name):
+        return _step(server, state, migration, keys, False, since)
+    return state.views.value("steps", server, None, derived)
 
 
 def _step(

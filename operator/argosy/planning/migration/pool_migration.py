@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from argosy.api.values.reuse import RoundCache
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import Node, PoolFacts
-from argosy.planning.migration.bindings import Binding
+from argosy.planning.migration.bindings import Binding, PlannedBindings
 from argosy.planning.migration.blockers import Blockers, blockers_of
 from argosy.planning.migration.changes.recreation import asks_to_recreate
 from argosy.planning.migration.changes.rollback import taken_back
@@ -56,9 +57,10 @@ class PoolMigration:
         keys: ReloadKeys,
         now: datetime,
         drain_period: timedelta = DRAIN_PERIOD,
+        cache: RoundCache | None = None,
     ) -> "PoolMigration":
         """Return the next step of one pool. A suspended pool keeps nothing that is not planned."""
-        state = PoolState.of(plan, facts, members, observed, nodes, keys)
+        state = PoolState.of(plan, facts, members, observed, nodes, keys, cache)
         if facts.suspended:
             return cls(state, server_steps(state, Migration(), keys))
         migration = migrate(state, observed.drain_since, now, drain_period)
@@ -118,15 +120,26 @@ def _occupant(state: PoolState, server: str, name: str) -> Occupant:
 
 def budgets_of(state: PoolState, surplus: Mapping[str, Sequence[Occupant]]) -> dict[str, MemoryBudget]:
     """Return each planned server's memory. One that restarts, with other GPUs, has nothing loaded yet."""
-    budgets: dict[str, MemoryBudget] = {}
-    for server in state.plan.servers:
-        if server.node in state.nodes:
-            loaded = state.observed.loaded_on(server.name) if state.keeps_its_gpus(server) else {}
-            changes = ServerChanges.of(server, loaded, state.targets[server.name], state.members, state.observed)
-            budget = MemoryBudget(server, memory_of(state.nodes[server.node]), changes, surplus.get(server.name, ()))
-            budget.admit()
-            budgets[server.name] = budget
-    return budgets
+    return {
+        server.name: _budget(state, server, surplus.get(server.name, ()))
+        for server in state.plan.servers
+        if server.node in state.nodes
+    }
+
+
+def _budget(state: PoolState, server: ServerPlan, surplus: Sequence[Occupant]) -> MemoryBudget:
+    node, is_loaded = state.nodes[server.node], state.keeps_its_gpus(server)
+
+    def derived(members: Members, _: PlannedBindings, observed: Observed) -> MemoryBudget:
+        loaded = observed.loaded_on(server.name) if is_loaded else {}
+        changes = ServerChanges.of(server, loaded, state.targets[server.name], members, observed)
+        budget = MemoryBudget(server, memory_of(node), changes, surplus)
+        budget.admit()
+        return budget
+
+    if state.views is None or surplus:
+        return derived(state.members, state.bindings, state.observed)
+    return state.views.value("budgets", server, (node, is_loaded), derived)
 
 
 def _declared_only(state: PoolState, budget: MemoryBudget) -> set[str]:

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
+from argosy.api.values.reuse import Reused
 from argosy.planning.plan import Placement, ServerPlan
 from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource
 from argosy_agent.contract.sizes import config_bytes, texts_bytes
@@ -122,9 +124,15 @@ class ReloadKeys(Protocol):
         """Return the keys of an ensemble that runs these versions of its steps' models."""
 
 
-def revisions_by_server(repositories: Iterable[RenderedRepository]) -> dict[str, dict[str, ModelRevision]]:
-    """Return the revisions of each server's models and ensembles, by name."""
-    return {repository.server: _revisions(repository) for repository in repositories}
+def revisions_by_server(
+    repositories: Iterable[RenderedRepository], reused: Reused | None = None
+) -> dict[str, dict[str, ModelRevision]]:
+    """Return the revisions of each server's models and ensembles, by name. `reused`: those of the round before."""
+    values = reused or Reused()
+    return {
+        repository.server: values.value(repository.server, repository, partial(_revisions, repository))
+        for repository in repositories
+    }
 
 
 def _revisions(repository: RenderedRepository) -> dict[str, ModelRevision]:

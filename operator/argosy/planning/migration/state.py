@@ -3,17 +3,38 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from argosy.api.pool.packing import Preemption
 from argosy.api.values.identity import PoolKey
+from argosy.api.values.reuse import RoundCache
 from argosy.planning.demand.members import Members
 from argosy.planning.facts import CurrentServer, Node, PoolFacts
 from argosy.planning.migration.bindings import Binding, PlannedBindings
 from argosy.planning.migration.observed import Observed
 from argosy.planning.migration.revisions import ModelRevision, ReloadKeys
 from argosy.planning.migration.versions import outdated_bindings, target_revisions
+from argosy.planning.migration.views.server_views import ServerViews
 from argosy.planning.plan import PoolPlan, ServerPlan
 from argosy.planning.topology.deployment import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """What a server would load next with enough memory, and which of it is loaded in another revision."""
+
+    targets: Mapping[str, ModelRevision]
+    outdated: frozenset[Binding]
+
+    @classmethod
+    def of(
+        cls, server: ServerPlan, keys: ReloadKeys, members: Members, bindings: PlannedBindings, observed: Observed
+    ) -> "_Goal":
+        """Return the goal of a planned server."""
+        return cls(
+            target_revisions(server, members, bindings, observed, keys),
+            outdated_bindings((server,), members, bindings, observed, keys),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +43,7 @@ class PoolState:
 
     `machine`: the node of the pool that suits large models best. `targets`: the revisions that each planned server
     would load next with enough memory, by server and name. `priorities`: those of models, by their
-    groups; `preempts`: whether what must serve leaves for a higher one.
+    groups; `preempts`: whether what must serve leaves for a higher one. `views`: what each server follows from alone.
     """
 
     plan: PoolPlan
@@ -35,6 +56,7 @@ class PoolState:
     machine: Machine | None = None
     priorities: Mapping[str, int] = field(default_factory=dict)
     preempts: bool = False
+    views: ServerViews | None = None
 
     @classmethod
     def without_plan(cls, pool: PoolKey, members: Members) -> "PoolState":
@@ -51,24 +73,29 @@ class PoolState:
         observed: Observed,
         nodes: Iterable[Node],
         keys: ReloadKeys,
+        cache: RoundCache | None = None,
     ) -> "PoolState":
         """Return the state of one pool with its plan; `nodes` are those of all pools."""
         bindings = PlannedBindings.of(plan, members)
-        outdated = outdated_bindings(plan.servers, members, bindings, observed, keys)
-        observed = replace(observed, outdated=outdated)
+        views = ServerViews(members, bindings, observed, facts.runtime, cache or RoundCache())
+
+        def goal(server: ServerPlan) -> _Goal:
+            return views.value("goals", server, None, partial(_Goal.of, server, keys))
+
+        goals = {server.name: goal(server) for server in plan.servers}
+        outdated = frozenset(binding for of_server in goals.values() for binding in of_server.outdated)
         return cls(
             plan=plan,
             members=members,
             bindings=bindings,
-            observed=observed,
+            observed=replace(observed, outdated=outdated),
             current={server.name: server for server in facts.current},
             nodes={node.name: node for node in nodes if node.ready},
-            targets={
-                server.name: target_revisions(server, members, bindings, observed, keys) for server in plan.servers
-            },
+            targets={name: of_server.targets for name, of_server in goals.items()},
             machine=Machine.best_of(facts.nodes, facts.headroom),
             priorities={demand.model: group.priority for group in facts.groups for demand in group.demands},
             preempts=facts.preemption is Preemption.LOWER_PRIORITY,
+            views=views,
         )
 
     def priority(self, models: Iterable[str]) -> int:
@@ -128,3 +155,8 @@ class Migration:
     drain_since: dict[Binding, datetime] = field(default_factory=dict)
     wake: datetime | None = None
     notes: dict[Binding, Note] = field(default_factory=dict)
+
+    def concerns(self, server: str) -> bool:
+        """Return whether something on a server waits, stays longer than planned, or leaves."""
+        by_server = (self.retained, self.unrouted, self.deferred, self.former, self.unloading, self.declared_only)
+        return any(server in names for names in by_server)

@@ -101,20 +101,7 @@ def narrowed(progress: PoolProgress, names: Sequence[str]) -> PoolProgress:
         progress,
         state=replace(
             state,
-            members=replace(
-                members,
-                models=dict(_of(members.models, names)),
-                ensembles=dict(_of(members.ensembles, names)),
-                broken=frozenset(),
-                runs=dict(_of(members.runs, names)),
-                moved={},
-                served_names=dict(_of(members.served_names, names)),
-                shapes=dict(_of(members.shapes, names)),
-                sizes={},
-                scaled=frozenset(),
-                rollouts=dict(_of(members.rollouts, names)),
-                measured=dict(_of(members.measured, names)),
-            ),
+            members=replace(members.of_names(names), broken=frozenset(), moved={}, sizes={}, scaled=frozenset()),
             bindings=replace(
                 state.bindings,
                 servers=dict(_of(state.bindings.servers, names)),

@@ -117,7 +117,7 @@ def _is_in_rollout(state: PoolState, server: str, blocked: BlockedChange) -> boo
     change, members = blocked.change, state.members
     name = change.placement.model
     staying = change.versions & state.targets[server][name].versions.keys() - change.coming_versions
-    return not staying.isdisjoint(members.versions_in_rollouts(name))
+    return not staying.isdisjoint(members.versions_in_rollouts().get(name, ()))
 
 
 def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage | None, surge: bool) -> str:
