@@ -12,7 +12,7 @@ worse_than_first_fit, …                 fleets on which that rule leaves less 
 plan_10k_cpu_s                          CPU seconds of a plan of 10,000 models of every kind from nothing; `short`: with
                                         GPUs for three quarters of it; `unchanged`: the same again while it runs
 over_bound_10k                          its GPUs over a bound by arithmetic; null where something is left out
-change_one_cpu_ms                       CPU time of a plan in which one of these models takes a little less memory
+change_one_cpu_ms                       CPU time of a plan after the last one, with one of these models a little smaller
 round_one_change_cpu_ms                 the same for a whole round, whose servers all report
 after_churn_over_fresh                  GPUs after a thousand arrivals and departures, over a plan from nothing
 gib_per_gpu_freed                       GiB that were moved for each GPU that came free; null where nothing was moved

@@ -16,6 +16,7 @@ from benchmarks.packing.planner import Timed, plan_of_fleet, reconciled, resourc
 from benchmarks.packing.rounds import Rounds, settled, with_resource
 
 from argosy.planning.facts import PoolFacts
+from argosy.planning.packing.priorities import pack_by_priority
 from argosy.snapshot import FleetSnapshot
 
 _KIB_PER_MIB = 1024
@@ -55,7 +56,8 @@ def _of_one_change(full: Timed, fleet: Fleet, snapshot: FleetSnapshot, seed: int
     """Return what one changed model costs: in the planner, and in a whole round of a fleet that runs."""
     changes = [_smaller(fleet, seed + at) for at in range(_CHANGES)]
     running = full.running()
-    in_planner = [timed(_with_memory(running, model)).cpu_s for model in changes]
+    last = pack_by_priority(running)
+    in_planner = [timed(_with_memory(running, model), last).cpu_s for model in changes]
     resources = [resources_of(replace(fleet, models=(model,), ensembles=(), pools=()))[0] for model in changes]
     unchanged, in_round = Rounds().of_changes(snapshot, (with_resource(snapshot, changed) for changed in resources))
     return {

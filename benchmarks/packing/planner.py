@@ -16,7 +16,7 @@ from argosy.cli.planning.built_plan import built_plan
 from argosy.cli.planning.plan_document import plan_document
 from argosy.planning.facts import PoolFacts
 from argosy.planning.nodes.parse import node_of
-from argosy.planning.packing.priorities import pack_by_priority
+from argosy.planning.packing.priorities import RankedPlan, pack_by_priority
 from argosy.planning.plan import FleetPlan
 from argosy.reconcile import RoundOutcome
 from argosy.snapshot import FleetSnapshot
@@ -50,10 +50,10 @@ def reconciled(snapshot: FleetSnapshot) -> RoundOutcome:
     return built_plan(snapshot, NOW)[0]
 
 
-def timed(facts: Sequence[PoolFacts]) -> Timed:
-    """Return the plan of these facts, planned once and timed."""
+def timed(facts: Sequence[PoolFacts], last: RankedPlan | None = None) -> Timed:
+    """Return the plan of these facts, planned once and timed; `last`: the plan of the round before."""
     begun = time.process_time()
-    plan = pack_by_priority(facts).plan
+    plan = pack_by_priority(facts, last=last).plan
     return Timed(plan, tuple(facts), time.process_time() - begun)
 
 

@@ -37,7 +37,7 @@ def _in_turn(
     """Return the plans with those of some pools in addition, each of which leaves alone what is planned before it."""
     after = dict(plans)
     for facts in turn:
-        after[facts.pool] = _packed(replace(facts, nodes=_nodes(facts, facts.current, pools, after)))
+        after[facts.pool] = _packed(replace(facts, nodes=nodes_left(facts, facts.current, pools, after)))
     return after
 
 
@@ -47,10 +47,11 @@ def _with_others_moved(pools: Sequence[PoolFacts], plans: dict[str, PoolPlan]) -
     """
     tries = _TRIES
     for facts in pools:
-        sharing = [other for other in pools if other.pool != facts.pool and _shares_nodes(facts, other)]
-        for first in (_with_planned(facts, plans[facts.pool]), facts):
+        sharing = [other for other in pools if other.pool != facts.pool and shares_nodes(facts, other)]
+        for keeps_planned in (True, False):
             if not plans[facts.pool].unplaced or not sharing or not tries:
                 break
+            first = _with_planned(facts, plans[facts.pool]) if keeps_planned else facts
             tries -= 1
             others = {key: plan for key, plan in plans.items() if key not in {other.pool for other in sharing}}
             others.pop(facts.pool)
@@ -61,13 +62,15 @@ def _with_others_moved(pools: Sequence[PoolFacts], plans: dict[str, PoolPlan]) -
     return plans
 
 
-def _shares_nodes(facts: PoolFacts, other: PoolFacts) -> bool:
+def shares_nodes(facts: PoolFacts, other: PoolFacts) -> bool:
+    """Return whether two pools may use GPUs of one node."""
     return not {node.name for node in facts.nodes if node.gpus}.isdisjoint(node.name for node in other.nodes)
 
 
 def _with_planned(facts: PoolFacts, plan: PoolPlan) -> PoolFacts:
     """Return the facts of a pool that keeps what it has planned."""
-    idle = (server for server in facts.current if server.name not in {planned.name for planned in plan.servers})
+    planned = {server.name for server in plan.servers}
+    idle = (server for server in facts.current if server.name not in planned)
     return replace(facts, current=(*plan.current, *idle))
 
 
@@ -77,15 +80,15 @@ def _total_lack(plans: Mapping[str, PoolPlan]) -> tuple[int, int]:
     return sum(groups for groups, _ in lacks), sum(replicas for _, replicas in lacks)
 
 
-def _nodes(
+def nodes_left(
     facts: PoolFacts, own: Sequence[CurrentServer], pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan]
 ) -> tuple[Node, ...]:
     """Return the pool's nodes, with the GPUs withheld that the other pools hold by now or are to hold."""
-    others = {other.pool: _holdings(other, plans.get(other.pool)) for other in pools if other.pool != facts.pool}
+    others = {other.pool: holdings(other, plans.get(other.pool)) for other in pools if other.pool != facts.pool}
     return reserved(facts.nodes, own, others) if any(others.values()) else facts.nodes
 
 
-def _holdings(facts: PoolFacts, plan: PoolPlan | None) -> tuple[CurrentServer, ...]:
+def holdings(facts: PoolFacts, plan: PoolPlan | None) -> tuple[CurrentServer, ...]:
     """Return the GPUs that a pool holds. A running server needs those that the plan uses on it."""
     if plan is None:
         return facts.current
@@ -144,14 +147,14 @@ def _retained(
     facts: PoolFacts, pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan], claims: Collection[Device]
 ) -> PoolPlan:
     taken = {device for key, plan in plans.items() if key != facts.pool for device in devices(plan.servers)}
-    nodes = _nodes(facts, facts.current, pools, plans)
+    nodes = nodes_left(facts, facts.current, pools, plans)
     return retained(plans[facts.pool], replace(facts, nodes=nodes), taken, claims)
 
 
 def _with_claims(facts: PoolFacts, pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan]) -> PoolPlan:
     """Return the plan with the other holders of GPUs of the pool's nodes, once every pool is planned."""
     plan = plans[facts.pool]
-    ready = tuple(node for node in _nodes(facts, plan.current, pools, plans) if node.ready)
+    ready = tuple(node for node in nodes_left(facts, plan.current, pools, plans) if node.ready)
     return replace(plan, withheld=withheld(ready), unplaced=(*plan.unplaced, *_waiting(facts)))
 
 

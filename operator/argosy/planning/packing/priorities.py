@@ -8,6 +8,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.planning.amounts import quantity
 from argosy.planning.facts import Device, Group, PoolFacts
 from argosy.planning.packing.pools import pack_fleet
+from argosy.planning.packing.reuse.fleet import replanned_fleet
 from argosy.planning.plan import FleetPlan, PoolPlan, ServerPlan, replica_counts
 
 _MORE = 16
@@ -64,15 +65,36 @@ def pack_by_priority(
 ) -> RankedPlan:
     """Return every pool's plan, as `pack_fleet` makes it, with what lacks optional replicas alone set apart.
 
-    Where the inputs equal those of the `last` plan, return that.
+    Where the inputs equal those of the `last` plan, return that. Where they differ little, plan what does: the plan is
+    the same, and what it keeps of the last one is so by identity.
     """
     facts, claims = {pool.pool: pool for pool in pools}, frozenset(claimed)
-    if last is not None and last.claimed == claims and last.facts == tuple(facts.values()):
-        return last
+    if last is not None and last.claimed == claims:
+        if last.facts == tuple(facts.values()):
+            return last
+        reused = _reused(last, facts)
+        if reused is not None:
+            return reused
     plan = pack_fleet(pools, claims)
     shortfalls: dict[GroupKey, Shortfall] = {}
     ranked = tuple(_without_extras(pool_plan, facts[pool_plan.pool], shortfalls) for pool_plan in plan.pools)
     return RankedPlan(FleetPlan(ranked), tuple(facts.values()), shortfalls, claims)
+
+
+def _reused(last: RankedPlan, facts: Mapping[PoolKey, PoolFacts]) -> RankedPlan | None:
+    """Return the plan of facts that differ little from the last ones; None where all is to be planned."""
+    if last.claimed or any(plan.claims for plan in last.plan.pools):
+        return None
+    before = {pool.pool: pool for pool in last.facts}
+    lacking = {pool for pool, _ in last.shortfalls}
+    lacking |= {plan.pool for plan in last.plan.pools if len(plan.unplaced) > _waiting(before[plan.pool])}
+    plan = replanned_fleet(before, last.plan, facts, lacking)
+    return replace(last, plan=plan, facts=tuple(facts.values())) if plan is not None else None
+
+
+def _waiting(facts: PoolFacts) -> int:
+    """Return how many replicas are not to be placed yet."""
+    return sum(model.replicas for model in facts.waiting)
 
 
 def _without_extras(plan: PoolPlan, facts: PoolFacts, shortfalls: dict[GroupKey, Shortfall]) -> PoolPlan:

@@ -3,12 +3,64 @@
 A running server keeps its name; new ones get the lowest free numbers, in the order of nodes and GPUs.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from argosy.planning.facts import CurrentServer
-from argosy.planning.packing.layout import Layout
-from argosy.planning.plan import ServerPlan
+from argosy.planning.facts import CurrentServer, Group
+from argosy.planning.packing.fit.unreserved import unreserved
+from argosy.planning.packing.layout import Layout, PlacedReplica, Server
+from argosy.planning.plan import Placement, ServerPlan
+
+
+def server_plans(layout: Layout) -> tuple[ServerPlan, ...]:
+    """Return the plan of each server of a layout, under the names that it has there."""
+    requested = {group.name: group for group in layout.topology.facts.groups}
+    return tuple(
+        ServerPlan(
+            name=server.name,
+            node=server.node,
+            gpus=server.gpus,
+            placements=tuple(
+                placement
+                for placed_replica in sorted(server.placed, key=lambda placed_replica: placed_replica.replica.key)
+                for placement in _placements(layout, server, placed_replica, requested)
+            ),
+        )
+        for server in layout.servers.values()
+    )
+
+
+def _placements(
+    layout: Layout, server: Server, placed: PlacedReplica, requested: Mapping[str, Group]
+) -> list[Placement]:
+    group, assignment = placed.replica.group, placed.assignment
+    return [
+        Placement(
+            model=demand.model,
+            version=demand.version,
+            group=group.name,
+            gpus=gpus,
+            instances=demand.instances,
+            memory=demand.footprint.memory,
+            compute=demand.footprint.compute,
+            exclusive=demand.footprint.exclusive,
+            surge=demand.footprint.surge,
+            unreserved=unreserved(layout, server, placed, desired),
+            shares=demand.footprint.shares,
+            misplaced=_misplaced(group, requested[group.name]),
+        )
+        for demand, desired, gpus in zip(group.demands, requested[group.name].demands, assignment, strict=True)
+    ]
+
+
+def _misplaced(placed: Group, requested: Group) -> bool:
+    """Return whether a group was left where it is without what it requires of its node."""
+    apart = (placed.spread, placed.not_on_server, placed.not_on_node)
+    requires = [demand.requires for demand in placed.demands]
+    return (apart, requires) != (
+        (requested.spread, requested.not_on_server, requested.not_on_node),
+        [demand.requires for demand in requested.demands],
+    )
 
 
 def settled_names(layout: Layout, servers: Iterable[ServerPlan]) -> tuple[ServerPlan, ...]:

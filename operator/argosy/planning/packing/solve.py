@@ -5,9 +5,9 @@ Running replicas stay where they are. The others are placed on few GPUs (`fillin
 run and what-if.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 
-from argosy.planning.facts import Group, Node, PoolFacts
+from argosy.planning.facts import PoolFacts
 from argosy.planning.packing.bound.replicas import BoundReplica, bind, bound_replicas
 from argosy.planning.packing.capacity import gpus_of
 from argosy.planning.packing.eviction.by_rank import absent, fill_by_rank
@@ -15,11 +15,12 @@ from argosy.planning.packing.eviction.peaks import settle_with_peaks
 from argosy.planning.packing.eviction.settling import Settled, settle, still_lost
 from argosy.planning.packing.filling.searched import fill
 from argosy.planning.packing.fit.fit_errors import FitErrors
-from argosy.planning.packing.fit.unreserved import unreserved
-from argosy.planning.packing.layout import Layout, PlacedReplica, Replica, Server, Topology
+from argosy.planning.packing.layout import Layout, Replica, Topology
 from argosy.planning.packing.lower_bound import gpus_one_per_model, placed_groups
-from argosy.planning.packing.servers import settled_names, with_idle_servers
-from argosy.planning.plan import Placement, PoolPlan, ServerPlan, Unplaced
+from argosy.planning.packing.nearby.fill import filled_part, part_for
+from argosy.planning.packing.nearby.spare import seats_of, spare_nodes
+from argosy.planning.packing.servers import server_plans, settled_names, with_idle_servers
+from argosy.planning.plan import PoolPlan, Unplaced
 
 
 def pack(facts: PoolFacts) -> PoolPlan:
@@ -29,7 +30,7 @@ def pack(facts: PoolFacts) -> PoolPlan:
         return PoolPlan(facts.pool, (), (), total, 0, 0)
     settled = settle_with_peaks(facts, _settle)
     layout, unschedulable = settled.layout, settled.unschedulable
-    servers = with_idle_servers(layout, settled_names(layout, _servers(layout)))
+    servers = with_idle_servers(layout, settled_names(layout, server_plans(layout)))
     return PoolPlan(
         pool=facts.pool,
         servers=servers,
@@ -46,13 +47,24 @@ def _settle(facts: PoolFacts) -> Settled:
     that is to be left.
     """
     every, nodes = bound_replicas(facts), {node.name: node for node in facts.nodes}
-    leaving = {replica.replica.key for replica in every if _leaves(replica, nodes.get(replica.server.node))}
+    leaving = {replica.replica.key for replica in every if replica.leaves(nodes.get(replica.server.node))}
     bound = tuple(replica for replica in every if replica.replica.key not in leaving)
     start = bind(Layout.empty(Topology.of(facts)).without_leaving, bound)
-    first = fill_by_rank(start, lambda layout, todo: settle(*fill(layout, todo), bound))
+    first = _nearby(start) or fill_by_rank(start, lambda layout, todo: settle(*fill(layout, todo), bound))
     leaving_ones = list(_staying(first.layout, every, leaving))
     layout, unschedulable = _left_behind(first.layout, first.unschedulable, leaving_ones)
     return Settled(layout, unschedulable, still_lost(first, layout, unschedulable))
+
+
+def _nearby(start: Layout) -> Settled | None:
+    """Return the layout in which a part of the pool's nodes takes all that is missing; None where that does not do."""
+    todo, topology = absent(start), start.topology
+    if not todo:
+        return Settled(start, ())
+    nodes, headroom = topology.nodes, topology.facts.headroom
+    part = part_for(start, todo, lambda: spare_nodes(nodes.values(), headroom, seats_of(start)), len(nodes))
+    layout = filled_part(start, todo, part) if part is not None else None
+    return Settled(layout, ()) if layout is not None else None
 
 
 def _staying(layout: Layout, every: Sequence[BoundReplica], leaving: Set[tuple[str, int]]) -> Iterator[BoundReplica]:
@@ -64,16 +76,6 @@ def _staying(layout: Layout, every: Sequence[BoundReplica], leaving: Set[tuple[s
             yield one.anywhere
         elif one.replica.key in leaving:
             yield one
-
-
-def _leaves(replica: BoundReplica, node: Node | None) -> bool:
-    """Return whether a replica goes elsewhere if it can: its node is lost, or is not one that it may run on, or its
-    server has a GPU that is to be left.
-    """
-    if node is None:
-        return False
-    left = any(gpu.leaving and gpu.index in replica.server.gpus for gpu in node.gpus)
-    return left or node.lost or not replica.replica.group.runs_on(node)
 
 
 def _left_behind(
@@ -88,56 +90,6 @@ def _left_behind(
     ).without_leaving
     missing = {replica.key for replica in absent(layout)}
     return layout, tuple(replica for replica in unschedulable if replica.key in missing)
-
-
-def _servers(layout: Layout) -> tuple[ServerPlan, ...]:
-    requested = {group.name: group for group in layout.topology.facts.groups}
-    return tuple(
-        ServerPlan(
-            name=server.name,
-            node=server.node,
-            gpus=server.gpus,
-            placements=tuple(
-                placement
-                for placed_replica in sorted(server.placed, key=lambda placed_replica: placed_replica.replica.key)
-                for placement in _placements(layout, server, placed_replica, requested)
-            ),
-        )
-        for server in layout.servers.values()
-    )
-
-
-def _placements(
-    layout: Layout, server: Server, placed: PlacedReplica, requested: Mapping[str, Group]
-) -> list[Placement]:
-    group, assignment = placed.replica.group, placed.assignment
-    return [
-        Placement(
-            model=demand.model,
-            version=demand.version,
-            group=group.name,
-            gpus=gpus,
-            instances=demand.instances,
-            memory=demand.footprint.memory,
-            compute=demand.footprint.compute,
-            exclusive=demand.footprint.exclusive,
-            surge=demand.footprint.surge,
-            unreserved=unreserved(layout, server, placed, desired),
-            shares=demand.footprint.shares,
-            misplaced=_misplaced(group, requested[group.name]),
-        )
-        for demand, desired, gpus in zip(group.demands, requested[group.name].demands, assignment, strict=True)
-    ]
-
-
-def _misplaced(placed: Group, requested: Group) -> bool:
-    """Return whether a group was left where it is without what it requires of its node."""
-    apart = (placed.spread, placed.not_on_server, placed.not_on_node)
-    requires = [demand.requires for demand in placed.demands]
-    return (apart, requires) != (
-        (requested.spread, requested.not_on_server, requested.not_on_node),
-        [demand.requires for demand in requested.demands],
-    )
 
 
 def _unplaced(layout: Layout, unschedulable: Sequence[Replica]) -> tuple[Unplaced, ...]:

@@ -44,6 +44,15 @@ class BoundReplica:
             if demand.model in self.gpus
         )
 
+    def leaves(self, node: Node | None) -> bool:
+        """Return whether it goes elsewhere if it can: its node is lost, or is not one that it may run on, or its server
+        has a GPU that is to be left.
+        """
+        if node is None:
+            return False
+        left = any(gpu.leaving and gpu.index in self.server.gpus for gpu in node.gpus)
+        return left or node.lost or not self.replica.group.runs_on(node)
+
     def holds(self, candidate: Candidate) -> bool:
         """Return whether `candidate` leaves every model that is there where it is."""
         if candidate.server != self.server.name:
