@@ -54,6 +54,6 @@ def _decoded(document: Mapping[str, Any]) -> Measured:
 
 
 def _point(
-    instances: int, batch: int, rate: float, p50: float, p95: float, requests: int, host: int, gpu: int | None
+    instances: int, batch: int, rate: float, p50: float, p95: float, requests: int, host: int | None, gpu: int | None
 ) -> Point:
     return Point(instances, batch, rate, p50, p95, requests, Memory(host, gpu))

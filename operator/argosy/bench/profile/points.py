@@ -10,10 +10,10 @@ import numpy as np
 class Memory:
     """Bytes that a model's instances take together: on the host, and on the GPU where they take the most.
 
-    `gpu`: None where it runs on no GPU, or where that cannot be measured.
+    `host`: None where that cannot be measured; `gpu`: None there, and where it runs on no GPU.
     """
 
-    host: int
+    host: int | None
     gpu: int | None = None
 
 

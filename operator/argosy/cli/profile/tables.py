@@ -36,9 +36,9 @@ def no_proposal(measured: Sweep, budget: float | None) -> str:
 
 
 def _cells(point: Point) -> list[str]:
-    gpu = gib(point.memory.gpu) if point.memory.gpu else "-"
+    memory = [gib(size) if size else "-" for size in (point.memory.host, point.memory.gpu)]
     rows = f"{point.throughput:.1f}"
-    return [str(point.instances), str(point.batch), rows, _ms(point.p50), _ms(point.p95), gib(point.memory.host), gpu]
+    return [str(point.instances), str(point.batch), rows, _ms(point.p50), _ms(point.p95), *memory]
 
 
 def _sentence(proposal: Proposal, settings: Mapping[str, Any]) -> str:

@@ -12,18 +12,19 @@ from argosy.bench.profile.points import Memory
 class MemoryMeter:
     """Measures what a server takes in addition to what it took before its model was loaded.
 
-    `gpus`: UUIDs of this machine's. Blocks on the kernel and the driver.
+    `server`: its process, None where that is not known; `gpus`: UUIDs of this machine's. Blocks on the kernel and the
+    driver.
     """
 
-    def __init__(self, server: int, gpus: Sequence[str]) -> None:
+    def __init__(self, server: int | None, gpus: Sequence[str]) -> None:
         self._server, self._gpus = server, gpus
         self._host, self._used = _host(self._family()), {gpu: _used(gpu) for gpu in gpus}
 
     def read(self) -> Memory:
-        """Return the bytes now, on the GPU where they are the most."""
+        """Return the bytes now, on the GPU where they are the most. No growth at all is no measurement."""
         family = self._family()
         host = max(0, _host(family) - self._host)
-        return Memory(host, max((self._on_gpu(gpu, set(family)) for gpu in self._gpus), default=0) or None)
+        return Memory(host or None, max((self._on_gpu(gpu, set(family)) for gpu in self._gpus), default=0) or None)
 
     def _on_gpu(self, gpu: str, family: set[int]) -> int:
         """Return the bytes of the server's processes on a GPU. Where the driver does not know them by these numbers, as
@@ -32,6 +33,8 @@ class MemoryMeter:
         return _of_processes(gpu, family) or max(0, _used(gpu) - self._used[gpu])
 
     def _family(self) -> list[int]:
+        if self._server is None:
+            return []
         with suppress(psutil.Error):
             server = psutil.Process(self._server)
             return [self._server, *(child.pid for child in server.children(recursive=True))]

@@ -96,7 +96,7 @@ async def serving(
         _end_on_signals()
         process = LocalProcess.left(state.server(server.name))
         gpus = [gpu.uuid for gpu in node.gpus if not gpu.is_cpu]
-        meter = MemoryMeter(process.pid if process is not None else 0, gpus)
+        meter = MemoryMeter(process.pid if process is not None else None, gpus)
         _write(manifest, profiled.pool_body(), profiled.body(instances, max_batch))
         await _alive(supervisor, _ready(watch, state, profiled.model.identity))
         timeout = aiohttp.ClientTimeout(total=_REQUEST_S)
