@@ -1,12 +1,13 @@
 """A fleet that churned is consolidated, and what serves stays reachable in every round."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.operator.planning import simulated_cluster
 from tests.operator.planning.declared import ensemble, gpu_node, model, pool
@@ -14,7 +15,7 @@ from tests.operator.planning.simulated_cluster import Cluster
 from tests.properties import examples
 
 from argosy.api import Resource
-from argosy.api.consolidationstatus import ConsolidationStatus
+from argosy.api.consolidationstatus import ConsolidationMove, ConsolidationStatus
 from argosy.api.status import ServingPoolStatus
 from argosy.api.values.reuse import RoundCache
 from argosy.reconcile import RoundOutcome, reconcile
@@ -255,3 +256,45 @@ def test_whatever_leaves_the_rest_is_repacked_without_a_gap(models: list[tuple[i
     servers = cluster.serving()
     run(cluster, auto, 30)
     assert cluster.serving() == servers
+
+
+def to_where(moves: Iterable[ConsolidationMove], servers: Collection[str]) -> list[tuple[str, str, str, int]]:
+    """Return the moves, without the names of servers that begin for them: those of servers that end may be used again
+    by then.
+    """
+    targets = ((move, move.to_server if move.to_server in servers else "new") for move in moves)
+    return [(move.name, move.from_server, target, move.bytes) for move, target in targets]
+
+
+def moved_by_auto(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[tuple[ConsolidationMove, ...]]:
+    """Run rounds until nothing is moved any more, and yield the moves of each step when it begins."""
+    before, idle = tuple[ConsolidationMove, ...](), 0
+    while idle < 30:
+        cluster.tick(resources)
+        moving = status_of(cluster).moving
+        if moving and not before:
+            yield moving
+        before, idle = moving, 0 if moving else idle + 1
+
+
+@examples(10)
+@example(102)
+@given(st.integers(0, 100_000))
+def test_recommend_names_exactly_what_auto_does(seed: int) -> None:
+    random = Random(seed)
+    nodes = [gpu_node(name, random.choice((1, 2, 4))) for name in "abcd"]
+    every: list[Resource] = [
+        model(f"m{at:02}", memory=random.choice((4, 8, 16, 24, 32, 40)), replicas=random.choice((1, 1, 1, 2)))
+        for at in range(random.randint(6, 16))
+    ]
+    stay = [one for one in every if random.random() < 0.6]
+    cluster = Cluster(tuple(nodes))
+    cluster.settle([packing("Off"), *every])
+    cluster.settle([packing("Off"), *stay])
+    run(cluster, [packing("Recommend", 2), *stay], 20)
+    named = status_of(cluster).moves
+    servers = {server for server in cluster.servers if server not in {move.from_server for move in named}}
+    done = [move for step in moved_by_auto(cluster, [packing("Auto", 3), *stay]) for move in step]
+    assert to_where(done, servers) == to_where(named, servers)
+    run(cluster, [packing("Recommend", 4), *stay], 20)
+    assert status_of(cluster).moves == ()
