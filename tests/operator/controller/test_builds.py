@@ -8,10 +8,11 @@ import pytest
 from tests.operator.render.workloads.build_cases import read_build_case
 from tests.operator.render.workloads.cases import IMAGES
 
-from argosy.cluster.cache.builds.build_objects import of_job
+from argosy.cluster.cache.builds.build_objects import BuildJob, of_job
 from argosy.cluster.cache.builds.build_view import BuildView
 from argosy.controller.rendering.builds import UNREPORTED_S, BuildRenderer, Builds
-from argosy.planning.builds.build import ScheduledBuild
+from argosy.planning.builds.build import JobState, ScheduledBuild
+from argosy.planning.nodes.slices import dra_index
 from argosy.render.workloads import TTL_S, Cluster, build_job, object_identity
 from argosy_agent.contract.builds import FINAL_EXIT_CODE, BuildFailure, BuildReport, BuildState
 
@@ -145,3 +146,12 @@ def test_a_hopeless_job_is_ended_where_kubernetes_cannot_end_it() -> None:
     assert rendered(OVER, view=view).keep == {JOB}
     again = seen(report=HALF, last_code=1)
     assert JOB in names(rendered(BUILD, view=again, cluster=old))
+
+
+CLAIMED = dra_index("gpu.nvidia.com", "true", part=False)
+
+
+@pytest.mark.parametrize(("gpus", "withheld"), [((0,), True), ((CLAIMED,), False)])
+def test_a_build_says_itself_which_devices_of_a_resource_claim_it_has(gpus: tuple[int, ...], withheld: bool) -> None:
+    job = BuildJob("b", "p-build-b", "", JobState.ACTIVE, "n", gpus)
+    assert BuildView("b", job=job, node="n").observed.withheld is withheld

@@ -64,7 +64,7 @@ class ClusterCache:
         self._activator_pods = PodCache(self._pool_changed, ACTIVATOR_LABEL)
         self._build_pods = Indexer(kinds.POD, self._pool_changed, of_build_pod, BUILDS_OF_LABEL)
         self._foreign_gpus = ForeignGpus(lambda: changed(None), self._is_ours)
-        self._devices = DeviceCache(lambda: changed(None), self._is_ours)
+        self._devices = DeviceCache(lambda: changed(None), self._is_our_claim)
         self._reflectors = Reflectors(connection, namespaces)
         self._add_reflectors()
         self._add_devices(offered)
@@ -160,8 +160,16 @@ class ClusterCache:
 
         A placeholder gives its GPUs up at once.
         """
+        return self._has_one(metadata, _OURS)
+
+    def _is_our_claim(self, metadata: Mapping[str, Any]) -> bool:
+        """Return whether a ResourceClaim is of a server or a build of this operator, which knows where it is."""
+        return self._has_one(metadata, _OURS | {BUILD_LABEL})
+
+    def _has_one(self, metadata: Mapping[str, Any], labels: frozenset[str]) -> bool:
+        """Return whether what has this metadata is of this operator, and has one of these labels."""
         ours = not self._namespaces or metadata.get("namespace") in self._namespaces
-        return ours and is_managed(metadata) and not _OURS.isdisjoint(metadata.get("labels") or {})
+        return ours and is_managed(metadata) and not labels.isdisjoint(metadata.get("labels") or {})
 
     def _add_reflectors(self) -> None:
         managed = {"labelSelector": managed_selector()}

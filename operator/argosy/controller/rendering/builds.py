@@ -15,6 +15,7 @@ from argosy.api.values.identity import Identity
 from argosy.cluster.cache.builds.build_objects import BuildJob
 from argosy.cluster.cache.builds.build_view import BuildView
 from argosy.planning.builds.build import JobState, ScheduledBuild
+from argosy.planning.facts import Node
 from argosy.render.names import build_name
 from argosy.render.workloads import (
     TTL_S,
@@ -25,10 +26,12 @@ from argosy.render.workloads import (
     build_job,
     build_rights,
     builds_network_policy,
+    claim_identity,
+    has_claim,
     job_hash,
     object_identity,
 )
-from argosy.render.workloads.builds import deadline_s
+from argosy.render.workloads.builds import build_claim, deadline_s
 from argosy_agent.contract.builds import FINAL_EXIT_CODE
 
 UNREPORTED_S = 15.0
@@ -58,12 +61,13 @@ class Builds:
 
 @dataclass(frozen=True, slots=True)
 class BuildRenderer:
-    """Renders the objects of a pool's builds."""
+    """Renders the objects of a pool's builds. `nodes` are by name."""
 
     pool: ServingPool
     images: Images
     cluster: Cluster
     now: datetime
+    nodes: Mapping[str, Node] = field(default_factory=dict)
 
     def builds(self, planned: Sequence[ScheduledBuild], views: Mapping[str, BuildView]) -> Builds:
         """Return the objects of the pool's planned builds; those of other builds are deleted."""
@@ -80,10 +84,15 @@ class BuildRenderer:
         fate, until = self._fate(build, view)
         runs = fate is _Fate.APPLY or (fate is _Fate.STAY and not _is_over(view.job))
         objects = [*build_configmaps(self.pool, build), *(build_rights(self.pool, build) if runs else ())]
-        if fate is _Fate.APPLY:
-            objects.append(build_job(self.pool, build, self.images, self.cluster))
         job = Identity.of("Job", self.pool.namespace, build_name(self.pool.name, build.name))
         keep = frozenset({job}) if fate is _Fate.STAY else frozenset()
+        if runs and has_claim(build.gpus):
+            # A device that is no longer published cannot be rendered, and a Pod that follows needs the template.
+            keep |= {claim_identity(self.pool, build_name(self.pool.name, build.name), build.gpus)}
+            template = build_claim(self.pool, build, self.nodes.get(build.node))
+            objects += [template] if template is not None else []
+        if fate is _Fate.APPLY:
+            objects.append(build_job(self.pool, build, self.images, self.cluster))
         owners = {str(object_identity(body)): build.owners[0] for body in objects} if build.owners else {}
         return Builds(tuple(objects), keep, until, owners)
 

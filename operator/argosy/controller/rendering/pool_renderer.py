@@ -65,9 +65,9 @@ class PoolRenderer:
         every = (*expanded(valid), *outcome.rollouts.specs)
         models = [resource for resource in every if isinstance(resource, InferenceModel)]
         images = self._images.serving(pool, models)
-        renderer = BuildRenderer(pool, self._images, self._cluster, self._clock())
-        builds = renderer.builds(outcome.builds.get(key, ()), view.builds)
         nodes = {node.name: node for node in self._cache.nodes()}
+        renderer = BuildRenderer(pool, self._images, self._cluster, self._clock(), nodes)
+        builds = renderer.builds(outcome.builds.get(key, ()), view.builds)
         parts = [part for part in expanded(members) if has_service(part)]
         pools = pool_objects(pool, steps, [*members, *parts], images, self._cluster, view.accounts, nodes)
         desired_placeholders = outcome.placeholders.get(key, ())

@@ -16,7 +16,7 @@ from argosy.planning.builds.engines import RequestedEngine
 from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.facts import CurrentServer, Device, Gpu, Node
 from argosy.planning.nodes.reservations import devices
-from argosy.planning.nodes.slices import is_dra, is_slice
+from argosy.planning.nodes.slices import is_slice
 from argosy.planning.variants import declared_identity
 
 CPU_BUILDS = 2
@@ -125,23 +125,21 @@ class _Scheduler:
         return replace(build, start=True, node=node, gpus=gpus)
 
     def _free(self, node: Node) -> tuple[int, ...]:
-        """Return the indexes of the node's free whole GPUs that a device plugin offers."""
+        """Return the indexes of the node's free whole GPUs."""
         able = (gpu for gpu in node.gpus if not (gpu.is_cpu or gpu.withheld_by or gpu.closed))
-        free = (gpu.index for gpu in able if not (is_slice(gpu.index) or is_dra(gpu.index)))
+        free = (gpu.index for gpu in able if not is_slice(gpu.index))
         return tuple(gpu for gpu in free if (node.name, gpu) not in self.taken)
 
     def _why(self, build: ScheduledBuild, nodes: Sequence[Node], free: Mapping[str, tuple[int, ...]]) -> str:
         """Return why a build waits: the numbers of GPUs, and the way out."""
-        every = [(node, gpu) for node in nodes for gpu in node.gpus if not gpu.is_cpu]
-        gpus = [(node, gpu) for node, gpu in every if not is_dra(gpu.index)]
-        claimed = "; no build gets those that Pods have by ResourceClaims" if len(gpus) < len(every) else ""
+        gpus = [(node, gpu) for node in nodes for gpu in node.gpus if not gpu.is_cpu]
         others = sum(bool(gpu.withheld_by) for _, gpu in gpus)
         most = max(map(len, free.values()), default=0)
         left = sum(map(len, free.values()))
         return (
             f"it needs {quantity(build.request.gpus, 'GPU')} of compute capability {build.request.architecture} on one "
             f"node, and {most} can be had: of the pool's {len(gpus)} servers hold {len(gpus) - others - left}, others "
-            f"{others}{claimed}. A build takes nothing from what serves: remove or shrink a model for as long as it "
+            f"{others}. A build takes nothing from what serves: remove or shrink a model for as long as it "
             "runs, or add a GPU"
         )
 

@@ -21,7 +21,7 @@ from tests.operator.planning.builds.simulated_builds import (
 from tests.operator.planning.simulated_cluster import POOL, START
 
 from argosy.api import ConditionType, InferenceModel, Resource, ServingPool, parse_body
-from argosy.planning.builds.build import JobState, ObservedBuild
+from argosy.planning.builds.build import JobState, ObservedBuild, ScheduledBuild
 from argosy.planning.builds.failures import WAYS_OUT, failure_message
 from argosy.planning.builds.images import BuildImages
 from argosy.planning.builds.requests import requests
@@ -144,15 +144,18 @@ def test_a_build_of_several_gpus_goes_to_the_node_that_is_left_with_least() -> N
     assert "needs 2 GPUs of compute capability 9.0 on one node, and 1 can be had" in outcome.builds[POOL][0].waits
 
 
-def test_no_build_gets_gpus_that_pods_have_by_resource_claims() -> None:
+def test_a_build_has_a_gpu_that_pods_have_by_resource_claims_and_no_part_of_one() -> None:
     device = DraDevice("gpu.nvidia.com", "h", "gpu-0", "gpu.nvidia.com", "true")
-    published = replace(hopper(), gpus=(Gpu(dra_index("gpu.nvidia.com", "true", part=False), 80 << 30, device=device),))
     llm = {"modelFormat": {"name": "huggingface"}, "engine": {"builder": "tensorrt_llm"}, "footprint": {}}
-    outcome = Fleet((published,)).tick([pool(runtime={"name": "triton"}), built("m", **llm)])
-    (build,) = outcome.builds[POOL]
-    assert not build.start
-    assert "of the pool's 0 servers hold 0" in build.waits
-    assert "no build gets those that Pods have by ResourceClaims" in build.waits
+
+    def scheduled(index: int) -> ScheduledBuild:
+        published = replace(hopper(), gpus=(Gpu(index, 80 << 30, device=device),))
+        (build,) = Fleet((published,)).tick([pool(runtime={"name": "triton"}), built("m", **llm)]).builds[POOL]
+        return build
+
+    index = dra_index("gpu.nvidia.com", "true", part=False)
+    assert (scheduled(index).start, scheduled(index).gpus) == (True, (index,))
+    assert not scheduled(dra_index("mig.nvidia.com", "true", part=True)).start
 
 
 def test_a_build_whose_node_is_gone_begins_on_others() -> None:

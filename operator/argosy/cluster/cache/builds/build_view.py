@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from argosy.cluster.cache.builds.build_objects import BuildJob, BuildPod, Reported
 from argosy.planning.builds.build import JobState, ObservedBuild
+from argosy.render.workloads import has_claim
 from argosy_agent.contract.builds import BuildFailure, BuildReport
 
 _DEADLINE = "DeadlineExceeded"
@@ -42,7 +43,8 @@ class BuildView:
             job=state,
             node=self.node or self.job.node,
             gpus=self.job.gpus,
-            withheld=bool(self.node),  # the GPU usage of all Pods includes this one's
+            # The GPU usage of all Pods includes this one's, but for devices that it has by a ResourceClaim.
+            withheld=bool(self.node) and not has_claim(self.job.gpus),
             error=self.error,
             failure=self.failure,
         )

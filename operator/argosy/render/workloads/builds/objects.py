@@ -1,11 +1,13 @@
-"""The objects of a build in addition to its Job: its request, the ConfigMap of its report, its rights."""
+"""The objects of a build in addition to its Job: its request, the ConfigMap of its report, its rights, its devices."""
 
 from typing import Any
 
 from argosy.api.servingpool import ServingPool
 from argosy.planning.builds.build import ScheduledBuild
+from argosy.planning.facts import Node
 from argosy.render.names import build_name, builds_policy_name, report_name
 from argosy.render.workloads.metadata import build_labels, owned, pods_that_build, pool_labels
+from argosy.render.workloads.pods.claims import template_of
 from argosy.render.workloads.pods.inputs import KubernetesObject
 from argosy.render.workloads.rbac import ROLE_GROUP, ROLE_VERSION, configmap_rule
 from argosy_agent.contract.builddocuments import REQUEST_KEY, request_text
@@ -51,6 +53,14 @@ def _own_account(pool: ServingPool, name: str, labels: dict[str, str]) -> tuple[
         return ()
     account = owned("v1", "ServiceAccount", name, pool, labels)
     return ({**account, "automountServiceAccountToken": False},)
+
+
+def build_claim(pool: ServingPool, build: ScheduledBuild, node: Node | None) -> KubernetesObject | None:
+    """Return the ResourceClaimTemplate of a build with devices of DRA drivers, of its node; None where one of them is
+    not published any more, or it has none.
+    """
+    name = build_name(pool.name, build.name)
+    return template_of(pool, name, build.gpus, node, build_labels(pool, build.name))
 
 
 def builds_network_policy(pool: ServingPool) -> dict[str, Any]:

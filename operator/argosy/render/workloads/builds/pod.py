@@ -14,6 +14,7 @@ from argosy.render.names import build_name, report_name, secret_volume_name, vol
 from argosy.render.workloads.builds.objects import build_account_name
 from argosy.render.workloads.metadata import build_pod_labels
 from argosy.render.workloads.pods import volumes
+from argosy.render.workloads.pods.claims import container_claims, has_claim, pod_claims
 from argosy.render.workloads.pods.containers import HOME, NO_GPUS, POD_UID, container_security
 from argosy.render.workloads.pods.deployment import on_node, pod_security
 from argosy.render.workloads.pods.inputs import Cluster, Images
@@ -46,6 +47,8 @@ def build_pod(pool: ServingPool, build: ScheduledBuild, images: Images, cluster:
         "containers": [_container(pool, build, images)],
         "volumes": _volumes(pool, build),
     }
+    if has_claim(build.gpus):
+        spec["resourceClaims"] = pod_claims(build_name(pool.name, build.name), build.gpus)
     if build.node:
         spec["affinity"] = on_node(build.node)
     else:
@@ -93,8 +96,10 @@ def _resources(build: ScheduledBuild) -> dict[str, Any]:
     alone.
     """
     memory = {"memory": volumes.amount(build.memory)} if build.memory else {}
-    gpus = {GPU_RESOURCE: str(len(build.gpus))} if build.gpus else {}
-    return {kind: values for kind, values in (("requests", memory), ("limits", {**memory, **gpus})) if values}
+    claimed = has_claim(build.gpus)
+    gpus = {GPU_RESOURCE: str(len(build.gpus))} if build.gpus and not claimed else {}
+    claims = {"claims": container_claims()} if claimed else {}
+    return {k: values for k, values in (("requests", memory), ("limits", {**memory, **gpus})) if values} | claims
 
 
 def _volumes(pool: ServingPool, build: ScheduledBuild) -> list[dict[str, Any]]:

@@ -1,4 +1,5 @@
-"""Devices of DRA drivers in a server's Pod: by a ResourceClaim of its own, made from a ResourceClaimTemplate.
+"""Devices of DRA drivers in a server's or a build's Pod: by a ResourceClaim of its own, made from a
+ResourceClaimTemplate.
 
 A template can never be changed. What a device is asked for by follows from its index, so a server with the same devices
 has the same template, and one with others has a template of another name.
@@ -28,9 +29,9 @@ def has_claim(gpus: Sequence[int]) -> bool:
     return any(map(is_dra, gpus))
 
 
-def pod_claims(server: str, gpus: Sequence[int]) -> list[dict[str, Any]]:
-    """Return what a Pod's spec says of the ResourceClaim of its server."""
-    return [{"name": _CLAIM, "resourceClaimTemplateName": _name(server, gpus)}]
+def pod_claims(name: str, gpus: Sequence[int]) -> list[dict[str, Any]]:
+    """Return what a Pod's spec says of the ResourceClaim of its server, or its build, of this name."""
+    return [{"name": _CLAIM, "resourceClaimTemplateName": _name(name, gpus)}]
 
 
 def container_claims() -> list[dict[str, Any]]:
@@ -38,27 +39,33 @@ def container_claims() -> list[dict[str, Any]]:
     return [{"name": _CLAIM}]
 
 
-def claim_identity(pool: ServingPool, server: str, gpus: Sequence[int]) -> Identity:
-    """Return the identity of the template of a server with these devices."""
-    return Identity.of(KIND, pool.namespace, _name(server, gpus))
+def claim_identity(pool: ServingPool, name: str, gpus: Sequence[int]) -> Identity:
+    """Return the identity of the template of a server, or a build, with these devices."""
+    return Identity.of(KIND, pool.namespace, _name(name, gpus))
 
 
 def claim_template(pool: ServingPool, server: str, gpus: Sequence[int], node: Node | None) -> dict[str, Any] | None:
     """Return the template of a server with these devices of a node; None where one of them is not published any more,
     or the server has none.
     """
+    return template_of(pool, server, gpus, node, server_labels(pool, server))
+
+
+def template_of(
+    pool: ServingPool, name: str, gpus: Sequence[int], node: Node | None, labels: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """Return the template of what is called so, which has these labels, as have its ResourceClaims."""
     devices = _devices(node)
     if not has_claim(gpus) or not all(gpu in devices for gpu in gpus):
         return None
-    labels = server_labels(pool, server)
     requests = [_request(at, devices[gpu]) for at, gpu in enumerate(gpus)]
-    spec = {"metadata": {"labels": labels}, "spec": {"devices": {"requests": requests}}}
-    return {**owned(API_VERSION, KIND, _name(server, gpus), pool, labels), "spec": spec}
+    spec = {"metadata": {"labels": dict(labels)}, "spec": {"devices": {"requests": requests}}}
+    return {**owned(API_VERSION, KIND, _name(name, gpus), pool, labels), "spec": spec}
 
 
-def _name(server: str, gpus: Sequence[int]) -> str:
+def _name(name: str, gpus: Sequence[int]) -> str:
     digest = hashlib.sha256(",".join(map(str, sorted(gpus))).encode()).hexdigest()
-    return template_name(object_name(server), digest)
+    return template_name(object_name(name), digest)
 
 
 def _devices(node: Node | None) -> Mapping[int, DraDevice]:
