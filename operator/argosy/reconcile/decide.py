@@ -55,12 +55,13 @@ def decide(
     reused.next_round()
     cordons = pool_cordons(snapshot, now)
     nodes = available_nodes(snapshot, cordons, now)
-    specs = accepted_specs(snapshot, nodes, now)
+    specs = accepted_specs(snapshot, nodes, now, reused)
     followed = policies(specs.accepted.valid, now)
     allocated = allocations(followed, snapshot.decisions, snapshot.scaling_statuses(specs.accepted.valid))
-    members = _members(snapshot, specs, followed, allocated, now)
+    members = _members(snapshot, specs, followed, allocated, now, reused)
     facts = {
-        key: pool_facts(here, members[key], snapshot.pool(key).loaded_versions) for key, here in specs.pools.items()
+        key: pool_facts(here, members[key], snapshot.pool(key).loaded_versions, reused.sort(f"groups {key}"))
+        for key, here in specs.pools.items()
     }
     facts, progress = with_progress(snapshot, facts, now)
     packed = pack_by_priority(list(facts.values()), snapshot.claimed, last_packed)
@@ -126,6 +127,7 @@ def _members(
     followed: Mapping[str, Policy],
     allocated: Mapping[str, Allocation],
     now: datetime,
+    cache: RoundCache,
 ) -> dict[PoolKey, Members]:
     """Return what each valid pool is to serve, with the amounts that scaling decided."""
     accepted = specs.accepted
@@ -134,7 +136,8 @@ def _members(
         key: Members.of(
             key,
             variants.serving(
-                scaled_resources(of_pool.effective(accepted.valid), followed, allocated), of_pool.served.waiting
+                scaled_resources(of_pool.effective(accepted.valid), followed, allocated, cache.sort(f"scaled {key}")),
+                of_pool.served.waiting,
             ),
             broken,
             snapshot.pool(key).moved,

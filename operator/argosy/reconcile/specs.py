@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import count
 
+from argosy.api import Ensemble, InferenceModel
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.api.values.identity import PoolKey
+from argosy.api.values.reuse import RoundCache
 from argosy.planning import variants
 from argosy.planning.builds.engines import EngineFacts
 from argosy.planning.builds.pool import PoolEngines, defer_unbuilt, pool_engines
@@ -40,12 +43,16 @@ class AcceptedSpecs:
     rollouts: Rollouts
 
 
-def accepted_specs(snapshot: FleetSnapshot, nodes: tuple[Node, ...], now: datetime) -> AcceptedSpecs:
+def accepted_specs(snapshot: FleetSnapshot, nodes: tuple[Node, ...], now: datetime, cache: RoundCache) -> AcceptedSpecs:
     """Return the specs that are acted upon with these nodes. `now` has a time zone."""
     before, invalid = rollout_memories(snapshot), Invalid({one.resource for one in snapshot.problems}, is_error=True)
 
+    problems, call = cache.sort("problems"), count()
+
     def check(resources: Sequence[Resource]) -> list[Problem]:
-        return [*check_together(resources, invalid=invalid), *unraised_versions(resources, before)]
+        inputs = (invalid, [_checked_part(resource) for resource in resources])
+        together = problems.value(next(call), inputs, lambda: check_together(resources, invalid=invalid))
+        return [*together, *unraised_versions(resources, before)]
 
     declared = _expanded(accept(snapshot.resources, snapshot.problems, snapshot.valid, check), snapshot)
     pools = pool_nodes(snapshot, declared, nodes)
@@ -61,6 +68,13 @@ def accepted_specs(snapshot: FleetSnapshot, nodes: tuple[Node, ...], now: dateti
         pool_engines(declared, accepted, engine_facts),
         rollouts,
     )
+
+
+def _checked_part(resource: Resource) -> object:
+    """Return all of a resource that it is checked by, together with others: what is declared has no status then."""
+    if type(resource) in (ServingPool, InferenceModel, Ensemble):
+        return type(resource), resource.metadata, resource.spec
+    return resource
 
 
 def _expanded(accepted: Accepted, snapshot: FleetSnapshot) -> Accepted:

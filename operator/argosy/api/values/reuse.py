@@ -50,6 +50,11 @@ class Reused:
         settled: Value = entry[1]
         return settled
 
+    @property
+    def has_values(self) -> bool:
+        """Whether there is a value of the round before."""
+        return bool(self._former)
+
     def next_round(self) -> None:
         """Begin a round: what the last one did not ask for is gone."""
         self._former, self._present = self._present, {}
@@ -73,3 +78,4 @@ class RoundCache:
         """Begin a round."""
         for reused in self._sorts.values():
             reused.next_round()
+        self._sorts = {name: reused for name, reused in self._sorts.items() if reused.has_values}

@@ -1,11 +1,13 @@
 """Allocations filled into the specs of models and ensembles, where these leave them to Argosy."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 from argosy.api import InferenceModel, Member, Resource, ServingPool
 from argosy.api.model.batching.dynamic import Batching
 from argosy.api.scalingstatus import ScalingStatus
 from argosy.api.status import InferenceModelStatus
+from argosy.api.values.reuse import Reused
 from argosy.autoscaling.decision import Allocation, Decision
 from argosy.autoscaling.policy import Bounds, Policy
 
@@ -34,16 +36,24 @@ def restored_allocation(status: ScalingStatus | None, bounds: Bounds) -> Allocat
 
 
 def scaled_resources(
-    resources: Iterable[Resource], policies: Mapping[str, Policy], allocations: Mapping[str, Allocation]
+    resources: Iterable[Resource],
+    policies: Mapping[str, Policy],
+    allocations: Mapping[str, Allocation],
+    reused: Reused | None = None,
 ) -> Iterator[Resource]:
-    """Yield the resources with their allocations; both mappings are by identity."""
+    """Yield the resources with their allocations; both mappings are by identity. `reused`: those of the round before,
+    so that an unchanged allocation gives the same spec object.
+    """
+    values = reused or Reused()
     for resource in resources:
         if isinstance(resource, ServingPool):
             yield resource
         else:
-            policy = policies.get(resource.identity)
+            identity = resource.identity
+            policy, allocation = policies.get(identity), allocations.get(identity)
             fewest = policy.bounds.min_replicas if policy else 0
-            yield scaled_resource(resource, allocations.get(resource.identity), fewest)
+            scaled = partial(scaled_resource, resource, allocation, fewest)
+            yield values.value(identity, (resource, allocation, fewest), scaled)
 
 
 def scaled_resource(member: Member, allocation: Allocation | None, fewest: int = 0) -> Member:

@@ -36,6 +36,8 @@ def withhold(
     builds_on = {
         (build.node, gpu): build.name for build in running for gpu in build.gpus if (build.node, gpu) not in served
     }
+    if not builds_on:
+        return tuple(nodes)
     return tuple(replace(node, gpus=tuple(_withheld(node, gpu, builds_on) for gpu in node.gpus)) for node in nodes)
 
 

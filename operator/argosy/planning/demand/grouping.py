@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.servingpool import RuntimeName
+from argosy.api.values.reuse import Reused
 from argosy.planning.adapters import ties
 from argosy.planning.demand.affinities import separated
 from argosy.planning.demand.affinities import together as tied_together
@@ -33,6 +34,7 @@ def groups_of(
     sizes: Mapping[str, DocumentSize] | None = None,
     runtime: RuntimeName = RuntimeName.ARGOSY,
     measured: Mapping[str, MeasuredMemory] | None = None,
+    reused: Reused | None = None,
 ) -> tuple[Group, ...]:
     """Return the groups of one pool, by name; models in the order of the steps that use them.
 
@@ -41,7 +43,7 @@ def groups_of(
     that is not among `models` and `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs. `shapes`: the
     models' that are known, by name. Of models that wait for their `engines` there is nothing. `sizes`: what models and
     ensembles take of their server's documents, by name. `runtime`: the program of the pool's servers. `measured`: what
-    models were measured to use of a GPU, by name.
+    models were measured to use of a GPU, by name. `reused`: the groups of the round before.
     """
     built = engines or ServedEngines()
     by_name = {model.name: model for model in models if model.name not in built.waiting}
@@ -54,22 +56,31 @@ def groups_of(
         name = model.name
         return footprint_of(model, versions, has_gpus, shape_of.get(name), runtime, used.get(name))
 
-    demands = {
-        name: _demand(model, users.get(name, ()), versions.get(name, ()), footprint, built)
-        for name, model in by_name.items()
-    }
     size_of = _with_routers(sizes or {}, ensembles)
     every: list[InferenceModel | Ensemble] = [*models, *ensembles]
     runs = runs_of(ensembles)
     tied = [*ties(by_name.values()), *members.values(), *tied_together(every, runs, by_name)]
-    connected = _connected(by_name, tied)
-    groups = [
-        replace(
-            _group([demands[name] for name in names], users, size_of),
-            spread=spread_of([*(by_name[name] for name in names), *(u for name in names for u in users.get(name, ()))]),
-        )
-        for names in connected
-    ]
+    values = reused or Reused()
+
+    def group(names: Sequence[str]) -> Group:
+        using = {user.name: user for name in names for user in users.get(name, ())}
+        of_names = [
+            (by_name[name], versions.get(name), shape_of.get(name), used.get(name), built.architectures(name))
+            for name in names
+        ]
+        of_users = [(user, size_of.get(name)) for name, user in using.items()]
+        sizes_of_names = [size_of.get(name) for name in names]
+
+        def derived() -> Group:
+            demands = [
+                _demand(by_name[name], users.get(name, ()), versions.get(name, ()), footprint, built) for name in names
+            ]
+            spread = spread_of([*(by_name[name] for name in names), *(u for n in names for u in users.get(n, ()))])
+            return replace(_group(demands, users, size_of), spread=spread)
+
+        return values.value(names[0], (of_names, of_users, sizes_of_names, has_gpus, runtime), derived)
+
+    groups = map(group, _connected(by_name, tied))
     return separated(sorted(groups, key=lambda group: group.name), every, runs)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
+from argosy.api.values.reuse import Reused
 from argosy.planning.demand.divided import may_divide, with_divided
 from argosy.planning.demand.grouping import Loaded, groups_of
 from argosy.planning.demand.members import Members
@@ -11,11 +12,13 @@ from argosy.planning.facts import Group, PoolFacts
 from argosy.planning.nodes.pool_nodes import PoolNodes
 
 
-def pool_facts(nodes: PoolNodes, members: Members, loaded: LoadedVersions | None = None) -> PoolFacts:
+def pool_facts(
+    nodes: PoolNodes, members: Members, loaded: LoadedVersions | None = None, reused: Reused | None = None
+) -> PoolFacts:
     """Return the facts of one valid pool. Groups and models go by their bare names: a pool has one namespace.
 
     Names of servers that have ended are taken too, since a Pod of theirs may still terminate. `loaded` is what each
-    server has.
+    server has; `reused`: the groups of the round before.
     """
     spec, has = nodes.pool.spec, loaded or {}
     groups = groups_of(
@@ -28,6 +31,7 @@ def pool_facts(nodes: PoolNodes, members: Members, loaded: LoadedVersions | None
         members.sizes,
         spec.runtime.name,
         members.measured,
+        reused,
     )
     every = _with_further(with_candidates(groups, members, has, spec.runtime.name), members)
     divisible = {name for name, model in members.models.items() if may_divide(model)}

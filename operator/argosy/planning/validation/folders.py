@@ -5,6 +5,7 @@ from pathlib import PurePosixPath
 
 from argosy.api import InferenceModel, Resource, ServingPool
 from argosy.api.values.base import Fault
+from argosy.api.values.derived import cached_with_spec
 from argosy.api.values.storage import file_path
 
 Path = tuple[str | int, ...]
@@ -17,9 +18,15 @@ def check_folders(resources: Iterable[Resource]) -> Iterator[tuple[Resource, Fau
     for model in every:
         pool = pools.get(model.pool_key) if isinstance(model, InferenceModel) else None
         if isinstance(model, InferenceModel) and pool is not None:
-            for path, uri in _uris(model):
-                if not _is_allowed(file_path(uri), pool.spec.storage.allowed_folders):
+            for path, file in _files(model):
+                if not _is_allowed(file, pool.spec.storage.allowed_folders):
                     yield model, Fault(_refusal(pool), path)
+
+
+@cached_with_spec
+def _files(model: InferenceModel) -> tuple[tuple[Path, str], ...]:
+    """Return the files of a Pod that are fetched for a model, by field."""
+    return tuple((path, file) for path, uri in _uris(model) if (file := file_path(uri)))
 
 
 def _uris(model: InferenceModel) -> Iterator[tuple[Path, str]]:
@@ -37,11 +44,9 @@ def _uris(model: InferenceModel) -> Iterator[tuple[Path, str]]:
 
 
 def _is_allowed(path: str, folders: Iterable[str]) -> bool:
-    """Return whether a path, if there is one, lies below one of these folders. Where links lead is for the agent to
-    see.
-    """
+    """Return whether a path lies below one of these folders. Where links lead is for the agent to see."""
     plain = PurePosixPath(path)
-    return not path or (".." not in plain.parts and any(plain.is_relative_to(folder) for folder in folders))
+    return ".." not in plain.parts and any(plain.is_relative_to(folder) for folder in folders)
 
 
 def _refusal(pool: ServingPool) -> str:
