@@ -30,10 +30,16 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fill, "_LEAST", 1)
 
 
-@pytest.mark.parametrize("seed", range(9))
-def test_a_plan_does_not_depend_on_the_last_one(seed: int) -> None:
-    rounds, last = Rounds(seed, _DENSITY[seed % 3]), None
-    for _ in range(6):
+_A_CANDIDATE_ON_ONE_OF_TWO_SERVERS = 1084, 0.2, 7
+
+
+@pytest.mark.parametrize(
+    ("seed", "density", "steps"),
+    [*((seed, _DENSITY[seed % 3], 6) for seed in range(9)), _A_CANDIDATE_ON_ONE_OF_TWO_SERVERS],
+)
+def test_a_plan_does_not_depend_on_the_last_one(seed: int, density: float, steps: int) -> None:
+    rounds, last = Rounds(seed, density), None
+    for _ in range(steps):
         plan = pack_by_priority(rounds.facts)
         again = pack_by_priority(rounds.facts, last=last)
         assert (again.plan, again.shortfalls) == (plan.plan, plan.shortfalls)

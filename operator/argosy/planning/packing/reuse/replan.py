@@ -34,7 +34,7 @@ def replanned(last: PoolFacts, plan: PoolPlan, facts: PoolFacts, taken: Collecti
     different, cautious = changed_groups(last, plan, facts), with_peaks(facts)
     if different is None:
         return None
-    changed = different | _peaking(facts, cautious)
+    changed = different | _varying(facts, cautious)
     if len(changed) > _FEW:
         return None
     if not changed:
@@ -57,12 +57,12 @@ def replanned(last: PoolFacts, plan: PoolPlan, facts: PoolFacts, taken: Collecti
     )
 
 
-def _peaking(facts: PoolFacts, cautious: PoolFacts) -> frozenset[str]:
-    """Return the groups whose models may take more than they need: they get it again once there is space."""
-    if cautious is facts:
-        return frozenset()
+def _varying(facts: PoolFacts, cautious: PoolFacts) -> frozenset[str]:
+    """Return the groups that may take more than they need, for a candidate or a peak: they get it where there is space,
+    and lose it where something else needs that.
+    """
     pairs = zip(facts.groups, cautious.groups, strict=True)
-    return frozenset(group.name for group, with_peak in pairs if group is not with_peak)
+    return frozenset(group.name for group, with_peak in pairs if group is not with_peak or group.in_rollout)
 
 
 def _is_settled(plan: PoolPlan, facts: PoolFacts) -> bool:
@@ -104,7 +104,7 @@ def _part(basis: Basis, start: Layout, todo: Sequence[Replica]) -> Candidates | 
 
 def _bound(basis: Basis, nodes: Collection[str]) -> Layout | None:
     """Return the layout of these nodes with the changed groups where they run; None where one of them that needs no
-    more than before cannot stay, or lacks memory for its candidate.
+    more than before cannot stay.
     """
     layout, by_name = basis.layout(nodes), {node.name: node for node in basis.facts.nodes}
     if layout is None:
@@ -117,8 +117,7 @@ def _bound(basis: Basis, nodes: Collection[str]) -> Layout | None:
 
 def _stays(layout: Layout, bound: BoundReplica) -> bool:
     server = layout.servers.get(bound.server.name)
-    placed = server.placed if server is not None else ()
-    return any(one.replica == bound.replica for one in placed)
+    return server is not None and server.has(bound.replica)
 
 
 def _servers(layout: Layout, facts: PoolFacts, plan: PoolPlan, taken: Collection[Device]) -> tuple[ServerPlan, ...]:
