@@ -89,7 +89,7 @@ class EnsembleSpec(ApiModel):
         description="The largest batch. Default: 0, tensors have no batch dimension.",
     )
     replicas: Replicas = None
-    min_replicas: MinReplicas = 1
+    min_replicas: MinReplicas = None
     max_replicas: MaxReplicas = None
     steps: tuple[Step, ...] = Field(
         min_length=1, max_length=64, description="The models to run; a step waits for the tensors it reads."
@@ -144,12 +144,17 @@ class EnsembleSpec(ApiModel):
     @property
     def fewest_replicas(self) -> int:
         """`replicas` if it is set, else `minReplicas`."""
-        return fewest_of(self.replicas, self.min_replicas)
+        return fewest_of(self.replicas, self.least_replicas)
+
+    @property
+    def least_replicas(self) -> int:
+        """`minReplicas`; 1 if it is not set."""
+        return 1 if self.min_replicas is None else self.min_replicas
 
     @property
     def most_replicas(self) -> int:
         """`replicas` or else `maxReplicas`; if neither is set, `minReplicas`, and at least 1."""
-        return most_of(self.replicas, self.min_replicas, self.max_replicas)
+        return most_of(self.replicas, self.least_replicas, self.max_replicas)
 
 
 class Ensemble(PoolMember):

@@ -143,7 +143,7 @@ def _members(
             snapshot.pool(key).moved,
             {**snapshot.shapes, **of_pool.shapes},
             of_pool.served,
-            followed,
+            {name: not policy.bounds.fixed_by for name, policy in followed.items()},
             specs.rollouts.members,
         )
         for key, of_pool in specs.engines.items()

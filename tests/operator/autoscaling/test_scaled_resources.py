@@ -36,3 +36,27 @@ def test_the_window_is_the_decided_one_and_the_rest_is_as_declared() -> None:
 
 def test_a_model_without_batching_gets_none() -> None:
     assert spec_of(Allocation(window_s=0.002, max_batch=8)).batching is None
+
+
+@pytest.mark.parametrize(
+    ("declared", "needed"),
+    [
+        ({"replicas": 3}, 3),
+        ({"replicas": 3, "minReplicas": 1}, 1),
+        ({"replicas": 3, "minReplicas": 2}, 2),
+        ({"replicas": 3, "minReplicas": 0}, 1),
+        ({"replicas": 1, "minReplicas": 2}, 1),
+        ({"replicas": 0, "minReplicas": 2}, 0),
+        ({"minReplicas": 2}, 2),
+        ({"minReplicas": 0}, 0),
+        ({}, 1),
+    ],
+)
+def test_replicas_beyond_a_declared_minimum_are_not_required(declared: dict[str, int], needed: int) -> None:
+    spec = scaled_resource(model("m", **declared), None).spec
+    assert (spec.fewest_replicas, spec.least_replicas) == (
+        declared.get("replicas", declared.get("minReplicas", 1)),
+        needed,
+    )
+    again = scaled_resource(scaled_resource(model("m", **declared), None), None).spec
+    assert again.least_replicas == needed

@@ -7,7 +7,9 @@ from tests.operator.planning.declared import gpu_node, linked_node, lone
 
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
+from argosy.planning.packing.priorities import pack_by_priority
 from argosy.planning.packing.solve import pack
+from argosy.planning.requirements import NodeRequirements
 
 POOL = PoolKey("n/p")
 GIB = 1 << 30
@@ -173,8 +175,9 @@ def test_the_model_of_higher_priority_on_the_gpu_is_named() -> None:
     facts = PoolFacts(POOL, (linked_node("a", 7),), every)
     (result,) = pack(facts).unplaced
     assert result.group == "low"
-    # Of the two it is the one that has a replica more than it has to have.
-    assert result.message.startswith("it gives way to highest, whose priority is 10 and not 0: low needs 1 GPU")
+    # First comes the one that has a replica more than it has to have.
+    start = "it gives way to higher priorities than its 0, such as highest (10) and higher (5): low needs 1 GPU"
+    assert result.message.startswith(start)
     alone = replace(facts, groups=(of("equal", 0, 6, 6), of("low", 0, 2)))
     (result,) = pack(alone).unplaced
     assert result.message.startswith("low needs 1 GPU")
@@ -186,6 +189,53 @@ def test_of_many_of_a_higher_priority_that_one_is_named_which_frees_memory() -> 
     low = replace(lone("low", Footprint(60 * GIB, 0), 2), minimum=1)
     (result,) = pack(PoolFacts(POOL, tuple(linked_node(name, 6) for name in "ab"), (*small, large, low))).unplaced
     assert result.message.startswith("it gives way to large, whose priority is 10 and not 0: low needs 60 GiB")
+
+
+def test_each_learns_what_has_its_own_place() -> None:
+    on = {"a": "high", "b": "highest"}
+    nodes = {name: replace(linked_node(name, 1), labels={"zone": name}) for name in on}
+
+    def of(name: str, zone: str, priority: int, gibibytes: int = 60) -> Group:
+        demand = Demand(name, 1, Footprint(gibibytes * GIB, 100), requires=NodeRequirements((("zone", zone),)))
+        return Group(name, (demand,), priority=priority)
+
+    every = (of("high", "a", 5), of("highest", "b", 9), of("low-a", "a", 0), of("low-b", "b", 0, 50))
+    results = {one.group: one.message for one in pack(PoolFacts(POOL, tuple(nodes.values()), every)).unplaced}
+    assert results["low-a"].startswith("it gives way to high, whose priority is 5 and not 0")
+    assert results["low-b"].startswith("it gives way to highest, whose priority is 9 and not 0")
+
+
+def test_several_of_a_higher_priority_are_named_together() -> None:
+    high = (replace(lone(f"high-{at}", Footprint(60 * GIB, 100)), priority=at) for at in (3, 5))
+    low = lone("low", Footprint(60 * GIB, 100), 2)
+    results = pack(PoolFacts(POOL, (linked_node("a", 2),), (*high, low))).unplaced
+    start = "it gives way to higher priorities than its 0, such as high-3 (3) and high-5 (5): low needs 60 GiB"
+    assert [one.message.startswith(start) for one in results] == [True, True]
+
+
+def test_what_is_declared_beyond_a_minimum_gives_way_and_says_so() -> None:
+    beyond = replace(lone("x", Footprint(60 * GIB, 100), 2), minimum=1, declared=2, priority=1000)
+    facts = PoolFacts(POOL, (linked_node("a", 2),), (beyond, lone("y", Footprint(60 * GIB, 100))))
+    ranked = pack_by_priority([facts])
+    (result,) = ranked.plan.pools[0].unplaced
+    assert not ranked.shortfalls
+    assert result.message.startswith("replicas beyond minReplicas give way to what comes first, such as y: x needs")
+    scaled = pack_by_priority([replace(facts, groups=(replace(beyond, declared=0), *facts.groups[1:]))])
+    assert ([*scaled.shortfalls], scaled.plan.pools[0].unplaced) == ([(POOL, "x")], ())
+
+
+def test_the_nearest_miss_is_no_gpu_that_has_another_replica() -> None:
+    groups = (
+        replace(lone("m", Footprint(12 * GIB, 400), 2), priority=1),
+        lone("k1", Footprint(41 * GIB, 200)),
+        lone("k2", Footprint(57 * GIB, 500)),
+    )
+    running = (
+        CurrentServer("p-0", "a", (0,), {"k2": (0,)}),
+        CurrentServer("p-1", "a", (1,), {"k1": (1,), "m": (1,)}),
+    )
+    (result,) = pack(PoolFacts(POOL, (linked_node("a", 2),), groups, current=running)).unplaced
+    assert "the nearest miss is GPU 0 of node a with 7 GiB and 50 % free" in result.message
 
 
 def test_a_model_of_higher_priority_on_another_gpu_is_not_named() -> None:

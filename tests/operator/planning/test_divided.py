@@ -76,7 +76,7 @@ def test_a_server_has_no_more_gpus_than_it_may() -> None:
 def test_where_gpus_are_taken_it_names_the_shares() -> None:
     plan = planned([gpu_node("a", 2)], model("big", memory=60, priority=5), model("m", memory=40, instances=2))
     (unplaced,) = plan.unplaced
-    assert "m needs 40 GiB and 0 % of each of 2 GPUs" in unplaced.message
+    assert "m needs 40 GiB of each of 2 GPUs" in unplaced.message
 
 
 def test_an_ensemble_has_a_divided_model_with_the_others_on_one_server() -> None:

@@ -146,7 +146,7 @@ class InferenceModelFields(ApiModel):
         default=None, description="Limits which instances run at once on a server. Default: no limit."
     )
     replicas: Replicas = None
-    min_replicas: MinReplicas = 1
+    min_replicas: MinReplicas = None
     max_replicas: MaxReplicas = None
     slo: Slo | None = Field(
         default=None,
@@ -233,9 +233,14 @@ class InferenceModelFields(ApiModel):
     @property
     def fewest_replicas(self) -> int:
         """`replicas` if it is set, else `minReplicas`."""
-        return fewest_of(self.replicas, self.min_replicas)
+        return fewest_of(self.replicas, self.least_replicas)
+
+    @property
+    def least_replicas(self) -> int:
+        """`minReplicas`; 1 if it is not set."""
+        return 1 if self.min_replicas is None else self.min_replicas
 
     @property
     def most_replicas(self) -> int:
         """`replicas` or else `maxReplicas`; if neither is set, `minReplicas`, and at least 1."""
-        return most_of(self.replicas, self.min_replicas, self.max_replicas)
+        return most_of(self.replicas, self.least_replicas, self.max_replicas)

@@ -58,13 +58,18 @@ def scaled_resources(
 
 def scaled_resource(member: Member, allocation: Allocation | None, fewest: int = 0) -> Member:
     """Return the member with the replicas, instances, window and batch size of its allocation, except for those that
-    its spec sets. Of the replicas, `fewest` and at least one must be placed; all of them without an allocation.
+    its spec sets. Of decided replicas, `fewest` and at least one must be placed; of those that the spec sets, its
+    `minReplicas` and at least one, or all of them where it has none.
     """
-    spec = member.spec
-    changes: dict[str, object] = {"min_replicas": spec.fewest_replicas}
+    spec, least = member.spec, member.spec.min_replicas
+    replicas = spec.fewest_replicas
+    needed = replicas if least is None else min(max(least, 1), replicas)
+    changes: dict[str, object] = {}
     if spec.replicas is None and allocation is not None:
-        needed = min(max(fewest, 1), allocation.replicas)
-        changes = {"replicas": allocation.replicas, "min_replicas": needed}
+        replicas = allocation.replicas
+        needed = min(max(fewest, 1), replicas)
+        changes = {"replicas": replicas}
+    changes |= {"min_replicas": needed} if needed != spec.least_replicas else {}
     if isinstance(member, InferenceModel) and allocation is not None:
         if member.spec.instances is None and not member.spec.instance_groups and allocation.instances > 1:
             changes["instances"] = allocation.instances

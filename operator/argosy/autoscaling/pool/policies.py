@@ -66,7 +66,7 @@ def scales(member: Member) -> bool:
 def may_be_zero(member: Member) -> bool:
     """Return whether a member may have no replica at some time, so that an activator has to queue its requests."""
     schedules = member.spec.scaling.schedules if member.spec.scaling is not None else ()
-    return not member.spec.min_replicas or any(not schedule.min_replicas for schedule in schedules)
+    return not member.spec.least_replicas or any(not schedule.min_replicas for schedule in schedules)
 
 
 def may_be_queued(member: Member, *, has_activator: bool) -> bool:

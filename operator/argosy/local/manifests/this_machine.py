@@ -79,7 +79,7 @@ def _without_effect(resource: Resource) -> Iterator[tuple[str, str]]:
         yield "spec.topologySpread", ONE_NODE
     if resource.spec.anti_affinity:
         yield "spec.antiAffinity", ONE_NODE
-    if not resource.spec.min_replicas:
+    if not resource.spec.least_replicas:
         yield "spec.minReplicas", "it does not go to zero: argosy up holds no requests for what has no replica"
     if isinstance(resource, InferenceModel):
         yield from _of_the_model(resource.spec)

@@ -25,7 +25,9 @@ class Move:
     @property
     def described(self) -> ConsolidationMove:
         """The move as a status has it."""
-        return ConsolidationMove(name=self.group, from_server=self.source, to_server=self.target, bytes=self.bytes)
+        return ConsolidationMove(
+            name=self.group, from_server=self.source, to_server=self.target, to_node=self.node, bytes=self.bytes
+        )
 
 
 @dataclass(frozen=True, slots=True)

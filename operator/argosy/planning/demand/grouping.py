@@ -35,6 +35,7 @@ def groups_of(
     runtime: RuntimeName = RuntimeName.ARGOSY,
     measured: Mapping[str, MeasuredMemory] | None = None,
     reused: Reused | None = None,
+    autoscaled: Collection[str] = (),
 ) -> tuple[Group, ...]:
     """Return the groups of one pool, by name; models in the order of the steps that use them.
 
@@ -43,7 +44,8 @@ def groups_of(
     that is not among `models` and `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs. `shapes`: the
     models' that are known, by name. Of models that wait for their `engines` there is nothing. `sizes`: what models and
     ensembles take of their server's documents, by name. `runtime`: the program of the pool's servers. `measured`: what
-    models were measured to use of a GPU, by name. `reused`: the groups of the round before.
+    models were measured to use of a GPU, by name. `reused`: the groups of the round before. `autoscaled`: names of those
+    whose replicas scaling decides.
     """
     built = engines or ServedEngines()
     by_name = {model.name: model for model in models if model.name not in built.waiting}
@@ -69,16 +71,18 @@ def groups_of(
             for name in names
         ]
         of_users = [(user, size_of.get(name)) for name, user in using.items()]
+        decided = [name in autoscaled for name in (*names, *using)]
         sizes_of_names = [size_of.get(name) for name in names]
 
         def derived() -> Group:
             demands = [
-                _demand(by_name[name], users.get(name, ()), versions.get(name, ()), footprint, built) for name in names
+                _demand(by_name[name], users.get(name, ()), versions.get(name, ()), footprint, built, autoscaled)
+                for name in names
             ]
             spread = spread_of([*(by_name[name] for name in names), *(u for n in names for u in users.get(n, ()))])
             return replace(_group(demands, users, size_of), spread=spread)
 
-        return values.value(names[0], (of_names, of_users, sizes_of_names, has_gpus, runtime), derived)
+        return values.value(names[0], (of_names, of_users, decided, sizes_of_names, has_gpus, runtime), derived)
 
     groups = map(group, _connected(by_name, tied))
     return separated(sorted(groups, key=lambda group: group.name), every, runs)
@@ -159,7 +163,8 @@ def _group(demands: Sequence[Demand], users: dict[str, list[Ensemble]], sizes: M
     minimum, priority = max(demand.minimum for demand in demands), max(demand.priority for demand in demands)
     size = sum(sizes.get(demand.model, NO_SIZE).with_versions(demand.versions) for demand in demands)
     size += sum(sizes.get(name, NO_SIZE).declared for name in ensembles)
-    return Group(name, tuple(demands), max(demand.replicas for demand in demands), minimum, priority, stepped(size))
+    replicas, declared = (max(counts) for counts in zip(*((d.replicas, d.declared) for d in demands), strict=True))
+    return Group(name, tuple(demands), replicas, minimum, priority, stepped(size), declared=declared)
 
 
 def _demand(
@@ -168,6 +173,7 @@ def _demand(
     loaded: Sequence[Collection[int]],
     footprint: Callable[[InferenceModel, int], Footprint],
     built: ServedEngines,
+    autoscaled: Collection[str],
 ) -> Demand:
     # what a rollout keeps in addition is loaded only where there is memory for it, and places nothing
     declared = (user for user in users if not isinstance(user, PinnedEnsemble))
@@ -184,6 +190,7 @@ def _demand(
         priority=max([model.spec.priority, *(user.spec.priority for user in users)]),
         architectures=built.architectures(model.name),
         requires=requirements_of(model, users),
+        declared=max([_declared(model, autoscaled), *(_declared(user, autoscaled) for user in users)]),
     )
 
 
@@ -193,7 +200,12 @@ def _replicas(model: InferenceModel, users: Sequence[Ensemble]) -> int:
 
 def _needed(member: InferenceModel | Ensemble) -> int:
     """Return the replicas that a member must have: once scaling has filled in its spec, `minReplicas`."""
-    return min(member.spec.min_replicas, member.spec.fewest_replicas)
+    return min(member.spec.least_replicas, member.spec.fewest_replicas)
+
+
+def _declared(member: InferenceModel | Ensemble, autoscaled: Collection[str]) -> int:
+    """Return the replicas that a member's spec sets; 0 where scaling decides."""
+    return 0 if member.name in autoscaled else member.spec.replicas or 0
 
 
 def _find(root: dict[str, str], name: str) -> str:

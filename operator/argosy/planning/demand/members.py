@@ -28,9 +28,9 @@ class Members:
     reach them there. `served_names`: what clients call each member that they know by another name than its own.
     `shapes`: those of the models of which one is known. `engines`: what serves in place of models' own files. `sizes`:
     what each takes of its server's documents; what is not among them counts for nothing. `scaled`:
-    the members whose replicas, instances and batching are decided by scaling. `rollouts`: those whose new versions
-    are released in steps; `models` and `ensembles` have the spec that is acted upon. `measured`: what models were
-    measured to use of a GPU, where that counts.
+    the members whose replicas, instances and batching are decided by scaling; `autoscaled`: those of which it decides
+    the replicas, too. `rollouts`: those whose new versions are released in steps; `models` and `ensembles` have the
+    spec that is acted upon. `measured`: what models were measured to use of a GPU, where that counts.
     """
 
     models: Mapping[str, InferenceModel] = field(default_factory=dict)
@@ -43,6 +43,7 @@ class Members:
     engines: ServedEngines = field(default_factory=ServedEngines)
     sizes: Mapping[str, DocumentSize] = field(default_factory=dict)
     scaled: frozenset[str] = frozenset()
+    autoscaled: frozenset[str] = frozenset()
     rollouts: Mapping[str, MemberRollout] = field(default_factory=dict)
     measured: Mapping[str, MeasuredMemory] = field(default_factory=dict)
 
@@ -55,11 +56,11 @@ class Members:
         moved: Mapping[str, bool] | None = None,
         shapes: Mapping[str, ModelShape] | None = None,
         engines: ServedEngines | None = None,
-        scaled: Collection[str] = (),
+        scaled: Mapping[str, bool] | None = None,
         rollouts: Mapping[str, MemberRollout] | None = None,
     ) -> "Members":
         """Return what of these asks for the pool of this key; `broken` has no valid spec, `shapes` and `rollouts` are
-        by identity.
+        by identity, and so is `scaled`: what is scaled, and whether its replicas are.
         """
         mine = [resource for resource in valid if not isinstance(resource, ServingPool) and resource.pool_key == pool]
         ensembles = {member.name: member for member in mine if isinstance(member, Ensemble)}
@@ -76,7 +77,8 @@ class Members:
             {member.name: member.served_name for member in mine if member.served_name != member.name},
             {member.name: shape for member in mine if (shape := (shapes or {}).get(member.identity)) is not None},
             engines or ServedEngines(),
-            scaled=frozenset(member.name for member in mine if member.identity in scaled),
+            scaled=frozenset(member.name for member in mine if member.identity in (scaled or {})),
+            autoscaled=frozenset(member.name for member in mine if (scaled or {}).get(member.identity)),
             rollouts={
                 member.name: rollout
                 for member in mine
@@ -102,6 +104,7 @@ class Members:
             engines,
             only(self.sizes),
             frozenset(name for name in names if name in self.scaled),
+            frozenset(name for name in names if name in self.autoscaled),
             only(self.rollouts),
             only(self.measured),
         )

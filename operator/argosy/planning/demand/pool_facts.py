@@ -32,6 +32,7 @@ def pool_facts(
         spec.runtime.name,
         members.measured,
         reused,
+        members.autoscaled,
     )
     every = _with_further(with_candidates(groups, members, has, spec.runtime.name), members)
     divisible = {name for name, model in members.models.items() if may_divide(model)}

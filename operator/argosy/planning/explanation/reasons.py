@@ -10,7 +10,7 @@ from argosy.planning.explanation.difference import Running
 from argosy.planning.explanation.remedies.devices import PoolDevices, shared_demand
 from argosy.planning.explanation.remedies.trial import Trial
 from argosy.planning.facts import CurrentServer, Group, Node, PoolFacts
-from argosy.planning.nodes.slices import device_name, device_names
+from argosy.planning.nodes.device_names import device_of, devices_of
 from argosy.planning.packing.gpu_assignment import Budget
 from argosy.planning.plan import FleetPlan, PoolPlan, ServerPlan
 from argosy.planning.spreading import HOSTNAME
@@ -34,7 +34,9 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExplainedReplica:
-    """One replica of a group, where it is and why. `reasons`: sentences by rule, of which the first one decided."""
+    """One replica of a group, where it is and why. `devices`: what its GPUs are called. `reasons`: sentences by rule,
+    of which the first one decided.
+    """
 
     pool: PoolKey
     group: str
@@ -42,6 +44,7 @@ class ExplainedReplica:
     server: str
     node: str
     gpus: tuple[int, ...]
+    devices: str
     reasons: tuple[tuple[Rule, str], ...]
 
 
@@ -72,6 +75,7 @@ class _PoolReplicas:
         self._plan, self._before = plan, before
         self._trial = Trial.of(facts, plan, others, Budget(0), largest=0)
         self._devices = PoolDevices(self._trial)
+        self._nodes = {node.name: node for node in facts.nodes}
         self._hosts: dict[str, list[str]] = {}
         for server in plan.servers:
             for name in server.groups:
@@ -86,11 +90,12 @@ class _PoolReplicas:
         mine = [placement for placement in server.placements if placement.group == group.name]
         gpus = tuple(sorted({gpu for placement in mine for gpu in placement.gpus}))
         models = tuple(placement.model for placement in mine)
-        reasons = tuple(self._reasons(group, server, gpus, misplaced=any(one.misplaced for one in mine)))
-        return ExplainedReplica(self._plan.pool, group.name, models, server.name, server.node, gpus, reasons)
+        devices = devices_of(self._nodes[server.node], gpus)
+        reasons = tuple(self._reasons(group, server, gpus, devices, misplaced=any(one.misplaced for one in mine)))
+        return ExplainedReplica(self._plan.pool, group.name, models, server.name, server.node, gpus, devices, reasons)
 
     def _reasons(
-        self, group: Group, server: ServerPlan, gpus: tuple[int, ...], *, misplaced: bool
+        self, group: Group, server: ServerPlan, gpus: tuple[int, ...], devices: str, *, misplaced: bool
     ) -> Iterator[tuple[Rule, str]]:
         if misplaced:
             yield Rule.MISPLACED, "it may not be here, and stays for lack of another place"
@@ -101,9 +106,9 @@ class _PoolReplicas:
         if len(group.demands) > 1:
             models = listed((demand.model for demand in group.demands), _NAMED, ", ")
             yield Rule.SHARES_SERVER, f"one server has all of {models}, by an ensemble or an affinity"
-        yield from _of_full_gpus(group, gpus)
+        yield from _of_full_gpus(group, devices)
         yield from self._of_spread(group, server)
-        yield Rule.FEWEST_GPUS, self._of_gpus(group, server, gpus)
+        yield Rule.FEWEST_GPUS, self._of_gpus(group, server, gpus, devices)
 
     def _stays(self, group: Group, server: ServerPlan) -> bool:
         before = self._before.get(server.name)
@@ -137,31 +142,31 @@ class _PoolReplicas:
             apart = listed(sorted(group.not_on_server | group.not_on_node), _NAMED, ", ")
             yield Rule.SPREAD, f"antiAffinity keeps it apart from {apart}"
 
-    def _of_gpus(self, group: Group, server: ServerPlan, gpus: tuple[int, ...]) -> str:
+    def _of_gpus(self, group: Group, server: ServerPlan, gpus: tuple[int, ...], devices: str) -> str:
         if not gpus:
             return "it needs no GPU, and runs on the CPU of its server"
         uses = [use for gpu in gpus if (use := self._devices.devices.get((server.node, gpu))) is not None]
         others = sorted({name for use in uses for name in use.groups} - {group.name})
         if others:
-            return f"it fills {device_names(gpus)} with {listed(others, _NAMED, ', ')}, which takes no further GPU"
+            return f"it fills {devices} with {listed(others, _NAMED, ', ')}, which takes no further GPU"
         demand = shared_demand(group)
         if demand is None:
-            return f"it has {device_names(gpus)} alone"
+            return f"it has {devices} alone"
         need = demand.footprint
         used = [use for use in self._devices.devices.values() if use.on and use not in uses and group.runs_on(use.node)]
         free = [use for use in used if use.left.takes(need) and group.name not in use.groups]
         if free:
-            where = f"{device_name(free[0].index)} of node {free[0].node.name}"
-            return f"it has {device_names(gpus)} alone; {where} would have space for it, and is that of another server"
-        amount = f"{gib(need.settled)} and {percent(need.compute)} of compute"
-        return f"it has {device_names(gpus)} alone: no other GPU in use has {amount} left for it"
+            where = f"{device_of(free[0].node, free[0].index)} of node {free[0].node.name}"
+            return f"it has {devices} alone; {where} would have space for it, and is that of another server"
+        amount = gib(need.settled) + (f" and {percent(need.compute)} of compute" if need.compute else "")
+        return f"it has {devices} alone: no other GPU in use has {amount} left for it"
 
 
 def _order(seat: tuple[str, ServerPlan]) -> tuple[str, str]:
     return seat[0], seat[1].name
 
 
-def _of_full_gpus(group: Group, gpus: tuple[int, ...]) -> Iterator[tuple[Rule, str]]:
+def _of_full_gpus(group: Group, devices: str) -> Iterator[tuple[Rule, str]]:
     for demand in group.demands:
         need = demand.footprint
         if need.exclusive:
@@ -169,7 +174,7 @@ def _of_full_gpus(group: Group, gpus: tuple[int, ...]) -> Iterator[tuple[Rule, s
             why = ", since it declares no footprint" if need.assumed else ""
             yield Rule.FULL_GPUS, f"{demand.model} takes {quantity(need.gpus, 'GPU')}{joined} for itself{why}"
         elif need.shares > 1:
-            yield Rule.FULL_GPUS, f"instances of {demand.model} are divided among {device_names(gpus)}"
+            yield Rule.FULL_GPUS, f"instances of {demand.model} are divided among {devices}"
 
 
 def _requirements(group: Group, nodes: Sequence[Node]) -> Iterator[str]:

@@ -59,8 +59,8 @@ class Footprint:
 @dataclass(frozen=True, slots=True)
 class Demand:
     """One model to place: `replicas` on different servers, `instances` per device and loaded `versions` (both included
-    in `footprint`). `architectures`: those with an engine; None: any. `minimum` and `priority` as in `Group`.
-    `requires`: what its node must have.
+    in `footprint`). `architectures`: those with an engine; None: any. `minimum`, `declared` and `priority` as in
+    `Group`. `requires`: what its node must have.
     """
 
     model: str
@@ -73,6 +73,7 @@ class Demand:
     minimum: int = 1
     priority: int = 0
     requires: NodeRequirements = NOTHING
+    declared: int = 0
 
     def runs_on(self, node: Node) -> bool:
         """Return whether the node has what the model requires, and there is an engine for it."""
@@ -93,7 +94,8 @@ class Group:
     higher `priority`. `size`: the most bytes that one replica takes of its server's documents. `surging`: a server has
     a candidate loaded by now, so that each replica keeps memory for both; before that all of them do, or none.
     `spread`: how replicas are apart, by nodes first. `not_on_server`, `not_on_node`: groups that no server, or no node,
-    has together with it; it is so for both of two groups.
+    has together with it; it is so for both of two groups. `declared`: the replicas that a spec sets, and not scaling:
+    each that has no place is reported, required or not.
     """
 
     name: str
@@ -106,6 +108,7 @@ class Group:
     spread: tuple[Spread, ...] = DEFAULT_SPREAD
     not_on_server: frozenset[str] = frozenset()
     not_on_node: frozenset[str] = frozenset()
+    declared: int = 0
 
     @property
     def separated(self) -> bool:

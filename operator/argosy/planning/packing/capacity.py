@@ -38,6 +38,15 @@ class FreeCapacity:
         return FreeCapacity.of(self.memory - need.settled, total, self.compute - need.compute, empty=False)
 
 
+def roomiest(left: Iterable[tuple[str, int, FreeCapacity]]) -> list[tuple[str, int, FreeCapacity]]:
+    """Return the devices of which none has both more memory and more compute left; each with its node and index."""
+    result: list[tuple[str, int, FreeCapacity]] = []
+    for entry in sorted(left, key=lambda entry: (-entry[2].memory, -entry[2].compute, entry[:2])):
+        if not result or entry[2].compute > result[-1][2].compute:
+            result.append(entry)
+    return result
+
+
 def usable_memory(gpu: Gpu, headroom: int) -> int:
     """Return bytes of `gpu` that models may take when `headroom` thousandths stay free."""
     return gpu.usable(headroom)

@@ -11,6 +11,7 @@ from argosy.planning.packing.capacity import (
     cpu_memory_of,
     gpus_of,
     is_cpu_only,
+    roomiest,
     usable_memory,
 )
 from argosy.planning.packing.spreading import Limits, limits_by_group
@@ -224,15 +225,15 @@ class Layout:
     @cached_property
     def roomiest(self) -> list[tuple[str, int, FreeCapacity]]:
         """The GPUs of which none has both more memory and more compute left, with their nodes."""
-        left = [(server.node, gpu, left) for server in self.servers.values() for gpu, left in server.free.items()]
-        free = (
-            (node, gpu, self.topology.empty_gpu(node, gpu)) for node, gpus in self.unallocated.items() for gpu in gpus
-        )
-        result: list[tuple[str, int, FreeCapacity]] = []
-        for entry in sorted([*left, *free], key=lambda entry: (-entry[2].memory, -entry[2].compute, entry[:2])):
-            if not result or entry[2].compute > result[-1][2].compute:
-                result.append(entry)
-        return result
+        return roomiest(self.left())
+
+    def left(self, without: str = "") -> Iterator[tuple[str, int, FreeCapacity]]:
+        """Yield what each GPU has left, but for those of servers with a replica of the group `without`."""
+        for server in self.servers.values():
+            if not server.hosts(without):
+                yield from ((server.node, gpu, left) for gpu, left in server.free.items())
+        for node, gpus in self.unallocated.items():
+            yield from ((node, gpu, self.topology.empty_gpu(node, gpu)) for gpu in gpus)
 
     def hosting(self, group: str) -> list[str]:
         """Return the node of each replica of a group."""

@@ -28,8 +28,8 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class RankedPlan:
-    """A plan by priorities. Only required replicas are unplaced in `plan`; `shortfalls` has the missing optional ones,
-    by pool and group. `facts` and `claimed`: the inputs of the plan.
+    """A plan by priorities. Only required and declared replicas are unplaced in `plan`; `shortfalls` has the missing
+    ones of others, by pool and group. `facts` and `claimed`: the inputs of the plan.
     """
 
     plan: FleetPlan
@@ -63,7 +63,7 @@ def _with_more(facts: PoolFacts, plan: PoolPlan, desired: Mapping[GroupKey, int]
 def pack_by_priority(
     pools: Sequence[PoolFacts], claimed: Iterable[Device] = (), last: RankedPlan | None = None
 ) -> RankedPlan:
-    """Return every pool's plan, as `pack_fleet` makes it, with what lacks optional replicas alone set apart.
+    """Return every pool's plan, as `pack_fleet` makes it, with what lacks only what scaling decided on set apart.
 
     Where the inputs equal those of the `last` plan, return that. Where they differ little, plan what does: the plan is
     the same, and what it keeps of the last one is so by identity.
@@ -98,9 +98,11 @@ def _waiting(facts: PoolFacts) -> int:
 
 
 def _without_extras(plan: PoolPlan, facts: PoolFacts, shortfalls: dict[GroupKey, Shortfall]) -> PoolPlan:
-    """Return the plan without the unplaced replicas beyond a minimum, which are added to the shortfalls."""
+    """Return the plan without the unplaced replicas that are neither required nor declared, which are added to the
+    shortfalls.
+    """
     placed, winners = replica_counts(plan.servers), {lost.group: lost.winner for lost in plan.lost}
-    extras = {group.name for group in facts.groups if placed[group.name] >= group.needed}
+    extras = {group.name for group in facts.groups if placed[group.name] >= max(group.needed, group.declared)}
     for group, missing in Counter(unplaced.group for unplaced in plan.unplaced).items():
         if group in extras:
             why = next(unplaced.message for unplaced in plan.unplaced if unplaced.group == group)

@@ -147,10 +147,10 @@ def decided_by(member: InferenceModel | Ensemble) -> str:
     spec = member.spec
     others = "its models ask for" if isinstance(member, Ensemble) else "an ensemble asks for"
     if spec.replicas is None:
-        return f"replicas stay at minReplicas ({spec.min_replicas}) or what {others}"
+        return f"replicas stay at minReplicas ({spec.least_replicas}) or what {others}"
     return (
-        f"spec.replicas is {spec.replicas}, and decides, or what {others} if that is more; minReplicas and maxReplicas "
-        "count again when it is removed"
+        f"spec.replicas is {spec.replicas}, and decides, or what {others} if that is more; what is measured counts "
+        "again when it is removed"
     )
 
 

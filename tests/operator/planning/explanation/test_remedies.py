@@ -62,6 +62,23 @@ def test_a_lower_headroom_is_named_where_it_suffices() -> None:
     assert remedies(facts([gpu_node("a", 1)], small("x", 78)), "x") == []
 
 
+def test_a_pool_that_preempts_is_named_with_what_loses_its_place() -> None:
+    running = planned(facts([gpu_node("a", 2)], small("low", 60), small("lower", 60))).current
+    groups = [replace(small(name, 60), priority=at) for name, at in (("high", 10), ("low", 0), ("lower", -1))]
+    pool = facts([gpu_node("a", 2)], *groups, current=running)
+    text = "packing.preemption: LowerPriority in the pool, which takes it from lower with priority -1"
+    assert remedies(pool, "high")[0] == ("Preemption", text)
+    preempting = replace(pool, preemption=Preemption.LOWER_PRIORITY)
+    assert [one.group for one in planned(preempting).unplaced] == ["lower"]
+
+
+def test_a_pool_that_preempts_takes_nothing_for_a_replica_beyond_the_minimum() -> None:
+    high = replace(small("high", 60, 2), priority=10, minimum=1, declared=2)
+    results = remedies(facts([gpu_node("a", 2)], high, small("low", 60)), "high")
+    assert results
+    assert not {"Preemption", "Priority"} & {kind for kind, _ in results}
+
+
 def test_a_further_node_is_of_the_smallest_type_that_would_do() -> None:
     tiny = Node("t", (Gpu(0, 24 * GIB, withheld_by="Pod a/b"),), "NVIDIA-L4")
     full = Node("b", (Gpu(0, 80 * GIB),), "NVIDIA-H100")

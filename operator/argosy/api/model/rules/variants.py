@@ -68,7 +68,7 @@ def _separate(spec: InferenceModelFields) -> Iterator[Fault]:
         "is 0, and variants with routing.placement Separate need a server each, so that requests can change from one "
         "to the other; set 1 or more"
     )
-    if not spec.min_replicas:
+    if not spec.least_replicas:
         yield Fault(message, ("minReplicas",))
     if spec.adapters:
         yield Fault(

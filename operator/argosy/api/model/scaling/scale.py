@@ -15,13 +15,13 @@ def replicas_in_order(least: str, most: str) -> Rule:
 
     def check(spec: ApiModel) -> Iterator[Fault]:
         fewest, limit = getattr(spec, least), getattr(spec, most)
-        if limit is not None and limit < fewest:
+        if None not in (fewest, limit) and limit < fewest:
             yield Fault(f"is {limit}, less than {low} {fewest}; raise it or lower {low}", (high,))
 
     return Rule(
         (least, most),
         check,
-        cel=f"!has(self.{high}) || self.{low} <= self.{high}",
+        cel=f"!has(self.{low}) || !has(self.{high}) || self.{low} <= self.{high}",
         says=f"{high} is at least {low}",
     )
 
@@ -47,7 +47,15 @@ Replicas = Annotated[
         "minReplicas to maxReplicas.",
     ),
 ]
-MinReplicas = Annotated[Int, Field(ge=0, le=10000, description="The minimum number of replicas. Default: 1.")]
+MinReplicas = Annotated[
+    Int | None,
+    Field(
+        ge=0,
+        le=10000,
+        description="The minimum number of replicas. Where not all replicas fit, those beyond it give way. Default: 1, "
+        "or replicas if that is set.",
+    ),
+]
 MaxReplicas = Annotated[
     Int | None,
     Field(

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from argosy.planning.explanation.reasons import ExplainedReplica
-from argosy.planning.nodes.slices import device_names
 
 
 def chosen(replicas: Sequence[ExplainedReplica], models: Collection[str]) -> list[ExplainedReplica]:
@@ -19,7 +18,7 @@ def chosen(replicas: Sequence[ExplainedReplica], models: Collection[str]) -> lis
 def reason_lines(replicas: Sequence[ExplainedReplica]) -> Iterator[str]:
     """Yield for each replica where it is and what decided it, then what else it had to keep to."""
     for replica in replicas:
-        where = f"{device_names(replica.gpus)} of node {replica.node} (server {replica.server})"
+        where = f"{replica.devices} of node {replica.node} (server {replica.server})"
         (rule, decided), *others = replica.reasons
         yield f"{replica.group} is on {where}. {rule}: {decided}."
         yield from (f"  {also}: {reason}" for also, reason in others)

@@ -9,7 +9,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.planning.explanation.remedies.devices import PoolDevices
 from argosy.planning.explanation.remedies.further_nodes import further_nodes
 from argosy.planning.explanation.remedies.memory import freed_memory, lower_headroom
-from argosy.planning.explanation.remedies.others import fewer_replicas, higher_priority, others_that_leave
+from argosy.planning.explanation.remedies.others import fewer_replicas, higher_priority, others_that_leave, preemption
 from argosy.planning.explanation.remedies.remedy import Remedy
 from argosy.planning.explanation.remedies.settings import settings
 from argosy.planning.explanation.remedies.trial import Trial
@@ -90,6 +90,7 @@ def _classes(facts: PoolFacts, plan: PoolPlan) -> list[list[tuple[Group, int]]]:
 def _remedies(pool: PoolDevices, group: Group, replicas: int) -> Iterator[Remedy]:
     """Yield the remedies of one demand, the smallest change first."""
     yield from settings(pool, group)
+    yield from preemption(pool, group)
     yield from freed_memory(pool, group)
     yield from lower_headroom(pool, group)
     yield from higher_priority(pool, group)

@@ -8,7 +8,7 @@ from argosy.planning.explanation.remedies.devices import DeviceUse, PoolDevices,
 from argosy.planning.explanation.remedies.remedy import Remedy, RemedyKind
 from argosy.planning.explanation.remedies.trial import Part
 from argosy.planning.facts import Footprint, Group, Node
-from argosy.planning.nodes.slices import device_name
+from argosy.planning.nodes.device_names import device_of
 
 _TRIED = 2
 """Nodes that are tried, those with the smallest shortage."""
@@ -35,7 +35,8 @@ def freed_memory(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
                 shortage.compute
             )
             yield Remedy(
-                RemedyKind.MEMORY, f"free {' and '.join(amounts)} on {device_name(index)} of node {node}{product}"
+                RemedyKind.MEMORY,
+                f"free {' and '.join(amounts)} on {device_of(shortage.device.node, index)} of node {node}{product}",
             )
             return
 

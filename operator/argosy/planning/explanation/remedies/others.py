@@ -1,19 +1,53 @@
-"""Remedies by what else is placed: a priority that takes a place, fewer replicas, or others that leave."""
+"""Remedies by what else is placed: a place that is taken from lower priorities, fewer replicas, others that leave."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from argosy.api.pool.packing import Preemption
 from argosy.planning.amounts import listed
 from argosy.planning.explanation.remedies.devices import DeviceUse, PoolDevices, shared_demand
 from argosy.planning.explanation.remedies.remedy import Remedy, RemedyKind
 from argosy.planning.explanation.remedies.trial import Seat
 from argosy.planning.facts import Group, Node
-from argosy.planning.nodes.slices import device_names, is_slice
+from argosy.planning.nodes.device_names import devices_of
+from argosy.planning.nodes.slices import is_slice
 
 _TRIED = 2
 """Places that are tried, those of which the least is taken."""
 _NAMED = 3
+
+
+def preemption(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
+    """Yield the setting by which a replica that must serve takes the place of lower priorities, and whose it takes."""
+    trial = pool.trial
+    if trial.facts.preemption is not Preemption.NEVER or trial.placed[group.name] >= group.needed:
+        return
+    for node in _nodes_with_lower(pool, group)[:_TRIED]:
+        part = trial.part(group, [node])
+        outcome = trial.outcome(replace(part, facts=replace(part.facts, preemption=Preemption.LOWER_PRIORITY)))
+        if outcome is not None and outcome.lost:
+            losers = (f"{name} with priority {trial.groups[name].priority}" for name in sorted(outcome.lost))
+            text = f"packing.preemption: LowerPriority in the pool, which takes it from {listed(losers, _NAMED, ', ')}"
+            yield Remedy(RemedyKind.PREEMPTION, text)
+            return
+
+
+def _nodes_with_lower(pool: PoolDevices, group: Group) -> list[str]:
+    """Return the nodes that have something of a lower priority where the group may be: the lowest priority first."""
+    lowest: dict[str, tuple[int, int]] = {}
+    for priority, taken, node in _lower(pool, group):
+        lowest[node] = min(lowest.get(node, (priority, taken)), (priority, taken))
+    return sorted(lowest, key=lambda node: (lowest[node], node))
+
+
+def _lower(pool: PoolDevices, group: Group) -> Iterator[tuple[int, int, str]]:
+    """Yield what has a lower priority and a place that would do: its priority, what is taken of its GPU, its node."""
+    able = {node.name for node in pool.able(group)}
+    for device in (device for device in pool.devices.values() if device.node.name in able and device.on):
+        freed = [rival for name in device.groups if (rival := pool.trial.groups[name]).priority < group.priority]
+        if freed and _would_do(device, group, freed):
+            yield min(rival.priority for rival in freed), device.taken, device.node.name
 
 
 def higher_priority(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
@@ -38,18 +72,18 @@ def _rivals(pool: PoolDevices, group: Group) -> list[tuple[int, str]]:
     for device in (device for device in pool.devices.values() if device.node.name in able and device.on):
         for name in device.groups:
             rival = pool.trial.groups[name]
-            if rival.priority >= group.priority and name != group.name and _would_do(device, group, rival):
+            if rival.priority >= group.priority and name != group.name and _would_do(device, group, [rival]):
                 key = (rival.priority, device.node.name)
                 best[key] = min(best.get(key, device.taken), device.taken)
     return sorted(best, key=lambda key: (key[0], best[key], key[1]))
 
 
-def _would_do(device: DeviceUse, group: Group, rival: Group) -> bool:
-    """Return whether a GPU has the memory of a group's only shared model once a rival has left it."""
+def _would_do(device: DeviceUse, group: Group, rivals: Sequence[Group]) -> bool:
+    """Return whether a GPU has the memory of a group's only shared model once rivals have left it."""
     demand = shared_demand(group)
     if demand is None:
         return True
-    freed = sum(one.footprint.memory for one in rival.demands)
+    freed = sum(one.footprint.memory for rival in rivals for one in rival.demands)
     return demand.footprint.settled <= device.empty.memory and demand.footprint.settled <= device.left.memory + freed
 
 
@@ -81,7 +115,7 @@ def others_that_leave(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
         if pool.trial.fits(part):
             replicas = sorted(Counter(name for _, name in clearing.seats).items())
             names = listed((f"{name} x{count}" if count > 1 else name for name, count in replicas), _NAMED, ", ")
-            where = f"{device_names(clearing.gpus)} of node {clearing.node.name}"
+            where = f"{devices_of(clearing.node, clearing.gpus)} of node {clearing.node.name}"
             yield Remedy(RemedyKind.OTHERS, f"take {names} off {where}")
             return
 

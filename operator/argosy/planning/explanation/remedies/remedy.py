@@ -9,6 +9,7 @@ class RemedyKind(StrEnum):
 
     SETTING = "Setting"
     MEMORY = "Memory"
+    PREEMPTION = "Preemption"
     PRIORITY = "Priority"
     REPLICAS = "Replicas"
     OTHERS = "Others"

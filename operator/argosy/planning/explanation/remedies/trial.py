@@ -106,7 +106,8 @@ class Trial:
         servers = [server for name in sorted(names) for server in self.on_node.get(name, ())]
         here = Counter(name for server, name in _seats(servers) if (server, name) not in without)
         had = here[group.name]
-        desired = replace(group, replicas=max(group.replicas, had + 1) if spread else had + 1, minimum=None)
+        minimum = None if self.placed[group.name] < group.needed else had
+        desired = replace(group, replicas=max(group.replicas, had + 1) if spread else had + 1, minimum=minimum)
         others = [self._of_part(name, count) for name, count in sorted(here.items()) if name != group.name]
         most = self.facts.max_servers
         return Part(

@@ -21,7 +21,7 @@ class Preemptible:
         self._budget = Budget(_TRIALS)
 
     def words(self, replica: Replica) -> str:
-        """Return a sentence with the way out; empty where nothing of a lower priority has a place that would do, or
+        """Return a sentence that names them; empty where nothing of a lower priority has a place that would do, or
         where it gives way already.
         """
         eviction = evict(self._placed, replica, self._budget) if self._is_off else None
@@ -31,6 +31,6 @@ class Preemptible:
         named = listed((f"{one.name} with priority {one.priority}" for one in groups.values()), _NAMED)
         has = "has" if len(groups) == 1 else "have"
         return (
-            f" Its priority {priority} finds no place while {named} {has} one that would do: with packing.preemption: "
-            "LowerPriority in the pool it takes that."
+            f" Its priority {priority} finds no place while {named} {has} one that would do, since packing.preemption "
+            "of the pool is Never."
         )

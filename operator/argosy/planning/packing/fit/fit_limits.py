@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from argosy.api import Reason
 from argosy.planning.amounts import gib, percent, quantity
 from argosy.planning.facts import Demand
-from argosy.planning.nodes.slices import device_name, is_slice, kind_of
+from argosy.planning.nodes.device_names import device_of
+from argosy.planning.nodes.slices import is_slice, kind_of
 from argosy.planning.packing.capacity import FULL_COMPUTE
 from argosy.planning.packing.gpu_assignment import hardness
 from argosy.planning.packing.layout import Topology
@@ -34,14 +35,15 @@ def limit_of(topology: Topology, demands: tuple[Demand, ...]) -> Diagnosis | Non
 
 
 def need_text(demand: Demand) -> str:
-    """Return what a model needs, in words: `2 GPUs of 60 GiB`, `8 GiB and 20 % of a GPU`."""
+    """Return what a model needs, in words: `2 GPUs of 60 GiB`, `8 GiB and 20 % of a GPU`, `8 GiB of a GPU`."""
     need = demand.footprint
     if need.exclusive:
         size = f" of {memory_text(demand)}" if need.memory else ""
         unsaid = " of its own (footprint.gpuMemory would tell how much of one it takes)" if need.assumed else ""
         return quantity(need.gpus, "GPU") + size + unsaid
     where = f"each of {quantity(need.shares, 'GPU')}" if need.shares > 1 else "a GPU"
-    return f"{memory_text(demand)} and {percent(need.compute)} of {where}"
+    compute = f" and {percent(need.compute)}" if need.compute else ""
+    return f"{memory_text(demand)}{compute} of {where}"
 
 
 def memory_text(demand: Demand) -> str:
@@ -80,12 +82,16 @@ def _most_compute(topology: Topology, memory: int) -> tuple[int, str]:
     able = [
         (
             topology.empty_gpu(node, gpu).compute,
-            f"{percent(topology.empty_gpu(node, gpu).compute)}, of {device_name(gpu)} of node {node}",
+            f"{percent(topology.empty_gpu(node, gpu).compute)}, of {_name(topology, node, gpu)}",
         )
         for node, gpus in topology.usable.items()
         for gpu in _firsts(gpus, memory)
     ]
     return max(able, default=(FULL_COMPUTE, ""))
+
+
+def _name(topology: Topology, node: str, gpu: int) -> str:
+    return f"{device_of(topology.nodes[node], gpu)} of node {node}"
 
 
 def _firsts(gpus: Mapping[int, int], memory: int) -> list[int]:

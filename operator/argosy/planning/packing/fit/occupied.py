@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from argosy.api import Reason
 from argosy.planning.amounts import gib, listed, percent, quantity
 from argosy.planning.facts import Demand
-from argosy.planning.nodes.slices import device_name
-from argosy.planning.packing.capacity import FreeCapacity
+from argosy.planning.nodes.device_names import device_of
+from argosy.planning.packing.capacity import FreeCapacity, roomiest
 from argosy.planning.packing.fit.fit_limits import Diagnosis, hardest, need_text
+from argosy.planning.packing.fit.servers import all_have_one
 from argosy.planning.packing.fit.view import FitView
 from argosy.planning.packing.layout import Layout, Replica
 
@@ -22,7 +23,7 @@ def occupied(view: FitView, replica: Replica) -> Diagnosis:
         return _no_cpu_memory(view.layout, replica)
     if demand.footprint.exclusive:
         return _no_free_gpus(view, demand)
-    return _no_free_memory(view, demand, together=len(replica.group.demands) > 1)
+    return _no_free_memory(view, replica, demand)
 
 
 def _no_free_gpus(view: FitView, demand: Demand) -> Diagnosis:
@@ -37,18 +38,20 @@ def _no_free_gpus(view: FitView, demand: Demand) -> Diagnosis:
     )
 
 
-def _no_free_memory(view: FitView, demand: Demand, together: bool) -> Diagnosis:
-    """Diagnose a replica for which no GPU has enough left; the nearest miss is named."""
-    layout = view.layout
-    node, gpu, left = min(layout.roomiest, key=lambda entry: (max(_shortage(demand, entry[2])), entry[:2]))
+def _no_free_memory(view: FitView, replica: Replica, demand: Demand) -> Diagnosis:
+    """Diagnose a replica for which no GPU has enough left. The nearest miss is named, where no other replica is."""
+    layout, name = view.layout, replica.group.name
+    able = roomiest(layout.left(without=name)) if layout.nodes_with(name) else layout.roomiest
+    if not able:
+        return all_have_one(replica)
+    node, gpu, left = min(able, key=lambda entry: (max(_shortage(demand, entry[2])), entry[:2]))
     reserved = _reserved(demand for server in layout.servers.values() for demand in server.demands_on(node, gpu))
-    others = ", together with what shares its server" if together else ""
+    others = ", together with what shares its server" if len(replica.group.demands) > 1 else ""
     return Diagnosis(
         Reason.NO_FREE_MEMORY,
-        f"{demand.model} needs {need_text(demand)}{others}; the nearest miss is {device_name(gpu)} of node "
-        f"{node} "
-        f"with {gib(left.memory)} and {percent(left.compute)} free{reserved}{_with_rest(view)}. Remove or shrink a "
-        "model, or add a GPU.",
+        f"{demand.model} needs {need_text(demand)}{others}; the nearest miss is "
+        f"{device_of(layout.topology.nodes[node], gpu)} of node {node} with {gib(left.memory)} and "
+        f"{percent(left.compute)} free{reserved}{_with_rest(view)}. Remove or shrink a model, or add a GPU.",
     )
 
 

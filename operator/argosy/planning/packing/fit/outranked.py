@@ -1,9 +1,11 @@
-"""Members that have, by a higher priority, the capacity that a replica lacks."""
+"""Members that have, because they come first, the capacity that a replica lacks."""
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
+from argosy.planning.amounts import listed
 from argosy.planning.facts import Footprint, Group
 from argosy.planning.packing.bound.replicas import weight
 from argosy.planning.packing.fit.fit_limits import hardest
@@ -13,47 +15,69 @@ from argosy.planning.packing.scoring import best
 
 _TRIES = 64
 """Replicas that may be thought away for all of one pool's unschedulable ones."""
+_TRIES_OF_ONE = 8
+"""Of these, for one replica."""
+_NAMED = 2
+"""Groups that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outranked:
-    """The groups of one layout that outrank others, by the outranked group. `ordered`: all replicas, once sorted."""
+    """The groups of one layout that outrank others. `ordered`: all replicas, once sorted."""
 
     layout: Layout
     budget: Budget = field(default_factory=lambda: Budget(_TRIES))
-    cache: dict[str, Group | None] = field(default_factory=dict)
     ordered: list[tuple[Server, PlacedReplica]] = field(default_factory=list)
 
     def words(self, replica: Replica) -> str:
-        """Return a clause to begin a message with; empty where nothing of a higher priority is in the
-        replica's place.
-        """
-        group = replica.group
-        if group.name not in self.cache:
-            self.cache[group.name] = next(self._outranking(replica), None)
-        other = self.cache[group.name]
-        if other is None:
+        """Return a clause to begin a message with; empty where nothing that comes first is in the replica's place."""
+        priority, optional = replica.group.priority, self._is_optional(replica)
+        groups = [*islice(self._outranking(replica, optional), _NAMED)]
+        if not groups:
             return ""
-        return f"it gives way to {other.name}, whose priority is {other.priority} and not {group.priority}: "
+        if optional:
+            names = listed((group.name for group in groups), separator=", ")
+            return f"replicas beyond minReplicas give way to what comes first, such as {names}: "
+        if len(groups) == 1:
+            return f"it gives way to {groups[0].name}, whose priority is {groups[0].priority} and not {priority}: "
+        names = listed((f"{group.name} ({group.priority})" for group in groups), separator=" and ")
+        return f"it gives way to higher priorities than its {priority}, such as {names}: "
 
-    def _outranking(self, replica: Replica) -> Iterator[Group]:
-        """Yield groups of a higher priority of which one replica less would free enough."""
-        need = hardest(list(replica.group.demands)).footprint
-        for server, placed in self._higher(replica.group.priority):
-            if not self._frees_enough(server, placed, need):
+    def _is_optional(self, replica: Replica) -> bool:
+        """Return whether a replica is beyond what its group must have, and is declared all the same."""
+        has = len(self.layout.hosting(replica.group.name)) if replica.group.declared else 0
+        return replica.group.needed <= has < replica.group.declared
+
+    def _outranking(self, replica: Replica, optional: bool) -> Iterator[Group]:
+        """Yield the groups that come first of which one replica less would free enough, each once."""
+        need, left = hardest(list(replica.group.demands)).footprint, _TRIES_OF_ONE
+        groups = {replica.group.name}
+        for server, placed in self._first(replica.group.priority, optional):
+            group = placed.replica.group
+            if group.name in groups or not self._frees_enough(server, placed, need):
                 continue
-            if not self.budget.spend():
+            if not left or not self.budget.spend():
                 return
+            left -= 1
             if best(self.layout.without(placed.replica, server.name), replica) is not None:
-                yield placed.replica.group
+                groups.add(group.name)
+                yield group
 
-    def _higher(self, priority: int) -> Iterator[tuple[Server, PlacedReplica]]:
-        """Yield replicas of a higher priority, first those of groups with the most replicas beyond their minimum."""
-        if all(group.priority <= priority for group in self.layout.topology.facts.groups):
+    def _first(self, priority: int, optional: bool) -> Iterator[tuple[Server, PlacedReplica]]:
+        """Yield replicas of a higher priority, or of any that come before an optional one; first those of groups with
+        the most replicas beyond their minimum.
+        """
+        if not optional and all(group.priority <= priority for group in self.layout.topology.facts.groups):
             return
         if not self.ordered:
             self.ordered.extend(self._in_order())
-        yield from (item for item in self.ordered if item[1].replica.group.priority > priority)
+        for server, placed in self.ordered:
+            if placed.replica.group.priority > priority or (optional and self._is_required(placed.replica)):
+                yield server, placed
+
+    def _is_required(self, replica: Replica) -> bool:
+        group = replica.group
+        return group.needed >= (len(self.layout.hosting(group.name)) if group.replicas > 1 else 1)
 
     def _in_order(self) -> list[tuple[Server, PlacedReplica]]:
         replicas = [(server, placed) for server in self.layout.servers.values() for placed in server.placed]

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from argosy.api import Reason
 from argosy.planning.amounts import gib, quantity
-from argosy.planning.nodes.slices import device_name, is_slice
+from argosy.planning.nodes.device_names import device_of
+from argosy.planning.nodes.slices import is_slice
 from argosy.planning.packing.fit.fit_limits import Diagnosis, hardest, limit_of, need_text
 from argosy.planning.packing.fit.view import FitView
 from argosy.planning.packing.layout import Layout, Replica, Topology
@@ -37,7 +38,8 @@ def _largest(topology: Topology) -> str:
     if not gpus:
         every = [(size, name, at) for name, of in topology.usable.items() for at, size in of.items()]
         largest, node, at = max(every, key=lambda one: one[0])
-        return f"a server has one slice, and the largest has {gib(largest)}, {device_name(at)} of node {node}"
+        name = device_of(topology.nodes[node], at)
+        return f"a server has one slice, and the largest has {gib(largest)}, {name} of node {node}"
     most_gpus = f"node {node} has the most GPUs, {len(gpus)} with {gib(max(gpus))} usable each"
     limit = topology.facts.max_gpus_per_server
     return most_gpus if limit is None else f"{most_gpus}, and maxGpusPerServer allows {limit}"
@@ -79,6 +81,11 @@ def apart(view: FitView, replica: Replica) -> Diagnosis | None:
     stranger = Replica(replace(replica.group, name=f"{replica.group.name} "), replica.index)
     if not view.layout.nodes_with(replica.group.name) or not fits(view.layout, stranger):
         return None
+    return all_have_one(replica)
+
+
+def all_have_one(replica: Replica) -> Diagnosis:
+    """Return the diagnosis of a replica for which there are only servers that have another one."""
     return Diagnosis(
         Reason.REPLICAS_APART,
         f"replica {replica.index + 1} of {replica.group.name} fits only on a server that has one already, "
