@@ -18,7 +18,7 @@ from argosy.api.status import ServingPoolStatus
 from argosy.api.values.base import ApiModel, Fault, Flag, Int, Rule
 from argosy.api.values.identity import PoolKey
 from argosy.api.values.meta import ApiResource, Name, RevisionHistoryLimit
-from argosy.api.values.quantity import Quantity, Share
+from argosy.api.values.quantity import THOUSANDTHS, Quantity, Share
 from argosy.api.values.storage import AbsoluteFolder, StorageUri
 from argosy.api.values.tensors import BY_NAME
 
@@ -210,6 +210,11 @@ class Monitoring(ApiModel):
     )
 
 
+def _leaves_memory(spec: "ServingPoolSpec") -> Iterator[Fault]:
+    if spec.memory_headroom == THOUSANDTHS:
+        yield Fault("is all of each GPU's memory, so that nothing would have a place; lower it", ("memoryHeadroom",))
+
+
 def _api_keys_are_required(spec: "ServingPoolSpec") -> Iterator[Fault]:
     runtime = spec.runtime
     on_nvidias_server = runtime.name is RuntimeName.TRITON
@@ -286,6 +291,12 @@ class ServingPoolSpec(ApiModel):
 
     rules: ClassVar[tuple[Rule, ...]] = (
         replicas_in_order("min_servers", "max_servers"),
+        Rule(
+            ("memory_headroom",),
+            _leaves_memory,
+            cel="!self.memoryHeadroom.startsWith('100')",
+            says="memoryHeadroom is less than 100%",
+        ),
         Rule(("runtime", "openai"), _api_keys_are_required),
         Rule(("runtime", "tracing"), lambda spec: tracing_faults(spec.tracing, spec.runtime.args)),
         Rule(("analysis_templates",), lambda spec: named_once(spec.analysis_templates, "analysisTemplates")),

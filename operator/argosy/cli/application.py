@@ -1,11 +1,12 @@
 """The `argosy` command line: its subcommands grouped by task. A command's module is loaded when it is called."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, cast
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperGroup
 
 GROUPS = {
     "Serve on this machine": {
@@ -57,22 +58,35 @@ _USAGE_ERROR = cast("type[Exception]", typer.BadParameter.__mro__[1])
 """Click's UsageError, which some releases of typer have in a package of their own."""
 
 
-class InputCommand(TyperCommand):
-    """A command whose usage errors are errors of its input: exit status 1. With 2 commands say what came of theirs."""
+class InputGroup(TyperGroup):
+    """Commands whose usage errors are errors of their input: exit status 1. With 2 they say what came of theirs."""
 
     def make_context(self, *args: Any, **settings: Any) -> Any:
-        """Parse the arguments. Raises UsageError."""
-        try:
+        """Parse the arguments before the command. Raises UsageError."""
+        with _as_input():
             return super().make_context(*args, **settings)
-        except _USAGE_ERROR as error:
-            vars(error)["exit_code"] = 1
-            raise
+
+    def invoke(self, *args: Any) -> Any:
+        """Run the command, or that of a command's own group. Raises UsageError."""
+        with _as_input():
+            return super().invoke(*args)
+
+
+@contextmanager
+def _as_input() -> Iterator[None]:
+    """Give usage errors the exit status of wrong input."""
+    try:
+        yield
+    except _USAGE_ERROR as error:
+        vars(error)["exit_code"] = 1
+        raise
 
 
 def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """Return the command line with these subcommands."""
     app = typer.Typer(
         name="argosy",
+        cls=InputGroup,
         help="Declare models; Argosy packs them on few GPUs and serves them.",
         epilog="argosy COMMAND --help describes a command and its options.",
         no_args_is_help=True,
@@ -96,4 +110,4 @@ def _add(app: typer.Typer, name: str) -> None:
     elif name == "serve":
         app.command(add_help_option=False, context_settings=_PASS_FLAGS_ON, rich_help_panel=group)(command)
     else:
-        app.command(cls=InputCommand, epilog=_EPILOG.get(name), rich_help_panel=group)(command)
+        app.command(epilog=_EPILOG.get(name), rich_help_panel=group)(command)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.operator.planning.nodes.slices_v1 import divisible, gpu, resource_slice
 
-from argosy.cli.planning.nodes import NodesError, ReadNodes, faults_of, parse_nodes, read_nodes
+from argosy.cli.planning.fleet.nodes import NodesError, ReadNodes, faults_of, parse_nodes, read_nodes
 from argosy.planning.facts import Node
 
 H100 = {

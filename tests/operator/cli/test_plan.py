@@ -80,7 +80,7 @@ def test_what_fits_nowhere_is_reported_and_is_exit_status_2(example: Path) -> No
     table = planned(example)
     assert table.exit_code == 2
     assert "chat-70b fits nowhere (GpuTooSmall)" in table.stdout
-    assert "Of what has a place: One model per GPU would take 0. No plan takes fewer than 0." in table.stdout
+    assert "Of what has a place, one model per GPU would take 0. No plan takes fewer than 0." in table.stdout
 
 
 def test_gpus_that_cannot_be_had_completely_are_neither_free_nor_used(example: Path) -> None:
@@ -269,6 +269,11 @@ def test_names_to_explain_are_those_of_the_fleet() -> None:
         "--explain Embed: there is no such model or ensemble; the nearest is embed\n",
     )
     assert "models are named with --explain; manifests with --filename" in planned(EXAMPLE, "embed").stderr
+
+
+def test_a_limit_of_the_search_needs_a_search() -> None:
+    refused = planned(EXAMPLE, "--prove-limit", "5")
+    assert (refused.exit_code, refused.stderr) == (1, "--prove-limit: limits the search of --prove; add --prove\n")
 
 
 def test_a_plan_is_proven_to_be_the_best() -> None:

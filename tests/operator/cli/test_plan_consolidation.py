@@ -57,7 +57,9 @@ def test_what_would_be_moved_is_printed_with_what_comes_free(running: Path, tmp_
     assert "  a1 from " in table.stdout or "  b1 from " in table.stdout
     (step,) = json.loads(run("-f", left, *more, "-o", "json").stdout)["consolidation"]
     assert (step["pool"], step["gpusFreed"], step["bytes"]) == ("default/p", 1, 20 << 30)
-    assert len(step["moves"]) == 1
+    (move,) = step["moves"]
+    assert f"  {move['group']} from {move['from']} to {move['to']} on node {move['toNode']} (20 GiB)" in table.stdout
+    assert f"{move['group']} from {move['from']} to" in run("-f", left, *more, "-o", "svg").stdout
 
 
 def test_nothing_is_recommended_without_a_running_fleet_or_with_off(running: Path, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_every_pool_is_planned_from_what_runs() -> None:
 
 def test_a_node_is_taken_from_what_runs() -> None:
     snapshot = observed(ON_B)
-    plan = built_plan(changed(snapshot, Changes(without_nodes=("b",))), NOW)[0].plan
+    plan = built_plan(changed(snapshot, Changes(without_nodes=("b",))).snapshot, NOW)[0].plan
     running = {key: of_pool.servers for key, of_pool in snapshot.pools.items()}
     (move,) = difference(running, plan).moved
     assert (move.before and move.before.node, move.after and move.after.node) == ("b", "a")

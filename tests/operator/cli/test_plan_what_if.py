@@ -82,6 +82,23 @@ def test_what_is_removed_ends() -> None:
     assert [plan["changes"][name] for name in ("gpusBefore", "gpusAfter", "gpusRetained")] == [3, 1, 2]
 
 
+@pytest.mark.parametrize("name", ["inferencemodel/llama-70b", "INFERENCEMODEL/default/llama-70b"])
+def test_a_kind_to_remove_is_named_in_any_case(name: str) -> None:
+    assert "llama-70b" in names(document("--remove", "chat-70b", "--remove", name)["changes"]["removed"])
+
+
+def test_a_remedy_names_the_node_that_a_tried_one_is_a_copy_of(tmp_path: Path) -> None:
+    spec = "{poolRef: {name: p}, modelFormat: {name: onnx}, version: 1, storageUri: s3://m/m, replicas: 9}"
+    body = f"apiVersion: argosy.dev/v1alpha1\nkind: InferenceModel\nmetadata: {{name: m}}\nspec: {spec}\n"
+    pool = "apiVersion: argosy.dev/v1alpha1\nkind: ServingPool\nmetadata: {name: p}\n---\n"
+    (tmp_path / "m.yaml").write_text(pool + body)
+    tried = ("--without-node", "h100-a", "--without-node", "h100-b", "--with-node", PRODUCT)
+    result = planned(tmp_path, "-o", "json", *tried)
+    remedies = json.loads(result.stdout)["unplaced"][0]["remedies"]
+    (node,) = (one for one in remedies if one["kind"] == "Node")
+    assert (node["change"].startswith("one more node like h100-a ("), node["option"]) == (True, "--with-node h100-a=2")
+
+
 def test_what_runs_on_a_node_that_is_taken_away_moves() -> None:
     changed = changes("--without-node", "h100-a")
     assert names(changed["moved"]) == {"tokenize", "embed", "safety", "llama-70b", "detokenize"}

@@ -191,7 +191,7 @@ def test_of_many_of_a_higher_priority_that_one_is_named_which_frees_memory() -> 
     assert result.message.startswith("it gives way to large, whose priority is 10 and not 0: low needs 60 GiB")
 
 
-def test_each_learns_what_has_its_own_place() -> None:
+def test_of_two_losers_both_messages_name_their_own_winner() -> None:
     on = {"a": "high", "b": "highest"}
     nodes = {name: replace(linked_node(name, 1), labels={"zone": name}) for name in on}
 

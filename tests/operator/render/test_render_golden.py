@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from argosy.api.documents import parse_documents
-from argosy.cli.planning.nodes import read_nodes
+from argosy.cli.planning.fleet.nodes import read_nodes
 from argosy.planning.builds.build import ObservedBuild, ScheduledBuild
 from argosy.reconcile import reconcile
 from argosy.snapshot import FleetSnapshot, PoolSnapshot

@@ -11,9 +11,10 @@ import typer
 from argosy.api import ServingPool
 from argosy.api.conditions import ConditionType, Reason
 from argosy.cli.planning.built_plan import built_plan
-from argosy.cli.planning.consolidation_view import consolidation_document, consolidation_lines
+from argosy.cli.planning.explanation.consolidation import consolidation_document, consolidation_lines
 from argosy.cli.planning.explanation.proofs import proof_lines, proofs_document
 from argosy.cli.planning.explanation.reasons import chosen, reason_lines, reasons_document
+from argosy.cli.planning.explanation.remedies import of_the_fleet
 from argosy.cli.planning.fleet.files import FleetError
 from argosy.cli.planning.fleet.options import Fleet, FleetOptions
 from argosy.cli.planning.fleet.what_if import nearest
@@ -36,6 +37,7 @@ from argosy.status.findings.unsupported import settings_without_effect
 
 UNPLACED = 2
 _PIPE_WIDTH = 140
+_PROVE_LIMIT = 30.0
 
 
 class Output(StrEnum):
@@ -62,9 +64,13 @@ def plan(
         bool, typer.Option("--prove", help="Search by CP-SAT for a better plan, or prove that there is none.")
     ] = False,
     prove_limit: Annotated[
-        float,
-        typer.Option(min=0.1, help="With --prove: effort for each search, about seconds of CPU, the same everywhere."),
-    ] = 30.0,
+        float | None,
+        typer.Option(
+            min=0.1,
+            help="With --prove: effort for each search, about seconds of CPU, the same everywhere. "
+            f"Default: {_PROVE_LIMIT:g}.",
+        ),
+    ] = None,
     *,
     fleet_options: FleetOptions,
 ) -> None:
@@ -72,22 +78,24 @@ def plan(
 
     Exit status: 0 if everything is placed, 1 if the input is wrong, 2 if something fits nowhere.
     """
+    if prove_limit is not None and not prove:
+        refuse(["--prove-limit: limits the search of --prove; add --prove"])
     now = datetime.now(UTC)
     fleet = _fleet(fleet_options, now)
     _check_models(models or (), fleet.snapshot, explain)
     outcome, builds = built_plan(fleet.snapshot, now)
     _print_notes(fleet, outcome)
     placed, facts, advice = outcome.plan, outcome.facts, _advice(outcome)
-    placed, proofs = _proven(facts, placed, fleet, prove_limit) if prove else (placed, ())
+    placed, proofs = _proven(facts, placed, fleet, prove_limit or _PROVE_LIMIT) if prove else (placed, ())
     changes = difference(fleet.running, placed) if fleet.running is not None else None
     moves = recommended(fleet.snapshot.resources, facts, placed) if fleet.running is not None else {}
-    remedies = find_remedies(facts, placed, THOROUGH)
+    remedies = of_the_fleet(find_remedies(facts, placed, THOROUGH), fleet.originals)
     explained = chosen(explained_replicas(facts, placed, fleet.running), models or ()) if explain else []
     if output is Output.TABLE:
         console(_PIPE_WIDTH).print(plan_table(placed, facts, builds, advice, changes, remedies))
         _print_lines([*consolidation_lines(moves), *proof_lines(proofs), *reason_lines(explained)])
     elif output is Output.SVG:
-        sys.stdout.write(plan_picture(placed, facts, changes, remedies))
+        sys.stdout.write(plan_picture(placed, facts, changes, remedies, moves))
     else:
         document = plan_document(placed, facts, builds, advice, changes, remedies)
         document |= {"consolidation": consolidation_document(moves)} if moves else {}

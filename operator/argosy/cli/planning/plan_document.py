@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argosy.cli.planning.difference_view import difference_document
+from argosy.cli.planning.explanation.difference import difference_document
 from argosy.cli.planning.explanation.preempted import preempted_document
 from argosy.cli.planning.explanation.remedies import remedies_document
 from argosy.planning.builds.build import ScheduledBuild

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from argosy.api.values.identity import PoolKey
-from argosy.cli.planning.difference_view import difference_lines
+from argosy.cli.planning.explanation.difference import difference_lines
 from argosy.cli.planning.explanation.preempted import preempted_lines
 from argosy.cli.planning.explanation.remedies import remedy_lines
 from argosy.cli.planning.plan_document import gpus_total, gpus_withheld
@@ -19,7 +19,8 @@ from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.explanation.difference import Difference
 from argosy.planning.explanation.remedies.find import Remedies
 from argosy.planning.facts import Gpu, Node, PoolFacts
-from argosy.planning.nodes.slices import device_name, is_slice
+from argosy.planning.nodes.device_names import named
+from argosy.planning.nodes.slices import is_slice
 from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.planning.packing.lower_bound import fewest_gpus
 from argosy.planning.plan import FleetPlan, Placement, PoolPlan, ServerPlan, Unplaced
@@ -116,7 +117,7 @@ def _server_rows(server: ServerPlan, node: Node) -> Iterator[tuple[str, ...]]:
             yield (
                 server.name,
                 server.node,
-                device_name(gpu.index),
+                named(gpu),
                 _memory(sum(p.memory + p.surge for p in here), gpu.memory),
                 _compute(here, gpu),
                 ", ".join(map(_label, here)) or "idle",
@@ -166,9 +167,8 @@ def _totals(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Text:
     text = Text(f"\n{quantity(plan.gpus_used, 'GPU')} used", style="bold")
     others = f", {withheld} held by others" if withheld else ""
     text.append(f", {total - plan.gpus_used - withheld} of {total} free{others}. ", style="not bold")
-    if any(pool.unplaced for pool in plan.pools):
-        text.append("Of what has a place: ", style="not bold")
-    text.append(f"One model per GPU would take {apart}. ", style="not bold")
+    one = "Of what has a place, one" if any(pool.unplaced for pool in plan.pools) else "One"
+    text.append(f"{one} model per GPU would take {apart}. ", style="not bold")
     why = ", since each replica of an ensemble has all of its models" if bound > apart else ""
     text.append(f"No plan takes fewer than {bound}{why}{_gap(plan.gpus_used - bound)}.\n", style="not bold")
     return text

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from argosy.cli.planning.built_plan import built_plan
-from argosy.cli.planning.nodes import NodesError, read_nodes
+from argosy.cli.planning.fleet.nodes import NodesError, read_nodes
 from argosy.cli.planning.plan_table import unplaced_lines
 from argosy.cli.terminal import Filenames, refuse
 from argosy.local.export import ExportError, NotOursError, export

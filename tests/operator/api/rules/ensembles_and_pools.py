@@ -87,6 +87,7 @@ POOL: list[Case] = [
     ({"tolerations.0": {"operator": "Equal"}}, "spec.tolerations[0].key", "unless operator is Exists"),
     ({"maxGpusPerServer": -1}, "spec.maxGpusPerServer", "0 or more"),
     ({"minServers": 4}, "spec.maxServers", "is 3, less than minServers 4"),
+    ({"memoryHeadroom": "100%"}, "spec.memoryHeadroom", "nothing would have a place"),
     ({"memoryHeadroom": "0.2"}, "spec.memoryHeadroom", "no percentage"),
     ({"storage.engineCache": {}}, "spec.storage.engineCache.storageUri", "is required"),
     *(

@@ -62,7 +62,7 @@ def test_a_lower_headroom_is_named_where_it_suffices() -> None:
     assert remedies(facts([gpu_node("a", 1)], small("x", 78)), "x") == []
 
 
-def test_a_pool_that_preempts_is_named_with_what_loses_its_place() -> None:
+def test_a_pool_that_preempts_is_named_with_what_gives_way() -> None:
     running = planned(facts([gpu_node("a", 2)], small("low", 60), small("lower", 60))).current
     groups = [replace(small(name, 60), priority=at) for name, at in (("high", 10), ("low", 0), ("lower", -1))]
     pool = facts([gpu_node("a", 2)], *groups, current=running)

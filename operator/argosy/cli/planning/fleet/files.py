@@ -8,7 +8,7 @@ from argosy.api import ServingPool
 from argosy.api.values.identity import PoolKey
 from argosy.api.yamltext import YamlTextError, read_documents
 from argosy.cli.planning.fleet.earlier_plan import NoPlanError, problems, servers_of
-from argosy.cli.planning.nodes import NodesError, read_nodes
+from argosy.cli.planning.fleet.nodes import NodesError, read_nodes
 from argosy.local.manifests.checks import checked, local_shapes
 from argosy.local.manifests.reading import read_manifests, unreadable
 from argosy.planning.facts import CurrentServer

@@ -1,7 +1,7 @@
 """The options of `argosy plan` that say which fleet is planned, and what is tried with it."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +10,8 @@ import typer
 
 from argosy.cli.planning.built_plan import built_plan
 from argosy.cli.planning.fleet.files import FleetError, files_snapshot, with_servers, with_servers_of
+from argosy.cli.planning.fleet.nodes import faults_of
 from argosy.cli.planning.fleet.what_if import NO_MANIFESTS, Changes, changed
-from argosy.cli.planning.nodes import faults_of
 from argosy.local.manifests.reading import read_manifests
 from argosy.planning.explanation.difference import Running
 from argosy.snapshot import FleetSnapshot
@@ -26,12 +26,13 @@ _NO_FLEET = "--filename or --cluster is required: name manifests, or plan what a
 @dataclass(frozen=True, slots=True)
 class Fleet:
     """The fleet to plan. `running`: the servers that the plan is compared with; None where nothing runs. `warnings`: of
-    nodes that take nothing new.
+    nodes that take nothing new. `originals`: nodes that are tried, each with the node that it is a copy of.
     """
 
     snapshot: FleetSnapshot
     running: Running | None = None
     warnings: tuple[str, ...] = ()
+    originals: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,8 @@ class FleetOptions:
             snapshot = _carried_out(snapshot, now)
         running = {key: pool.servers for key, pool in snapshot.pools.items()}
         compared = self.cluster or self.running or not tried.is_empty
-        return Fleet(changed(snapshot, tried), running if compared else None, warnings)
+        after = changed(snapshot, tried)
+        return Fleet(after.snapshot, running if compared else None, warnings, after.originals)
 
     def _snapshot(self) -> tuple[FleetSnapshot, tuple[str, ...]]:
         """Return the fleet as it is, and warnings of its nodes. Raises FleetError."""

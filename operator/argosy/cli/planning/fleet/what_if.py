@@ -1,11 +1,11 @@
 """What-if: the fleet with resources and nodes added and taken away. Pure."""
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
-from argosy.api.documents import Resource
+from argosy.api.documents import KINDS, Resource
 from argosy.cli.planning.fleet.files import FleetError
 from argosy.local.manifests.checks import checked, local_shapes
 from argosy.local.manifests.reading import Manifests
@@ -20,6 +20,7 @@ _CHANGED = "with these changes"
 """The source, in messages, of a problem that they bring about in other resources."""
 _MOST_ADDED = 10_000
 """Nodes that may be added for one plan, which takes seconds with so many."""
+_KINDS = frozenset(kind.lower() for kind in KINDS)
 _SIMILAR = 0.5
 """How similar a name has to be to be offered for one that is not there, from 0 to 1."""
 
@@ -45,16 +46,25 @@ class Changes:
         return not (self.add.resources or self.add.problems or self.remove or self.without_nodes or self.with_nodes)
 
 
-def changed(snapshot: FleetSnapshot, changes: Changes) -> FleetSnapshot:
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A fleet with what is tried. `originals`: each node that it adds, with the node that it is a copy of."""
+
+    snapshot: FleetSnapshot
+    originals: Mapping[str, str] = field(default_factory=dict)
+
+
+def changed(snapshot: FleetSnapshot, changes: Changes) -> Changed:
     """Return the fleet with these changes. Raises FleetError with all that is wrong with them."""
     if changes.is_empty:
-        return snapshot
+        return Changed(snapshot)
     problems = [str(problem) for problem in changes.add.problems]
     removed = {identity for name in changes.remove for identity in _removed(snapshot.resources, name, problems)}
     added = {resource.identity: resource for resource in changes.add.resources}
     retained = {one.identity: one for one in snapshot.resources if one.identity not in removed}
     resources = tuple({**retained, **added}.values())
-    nodes = (*_without(snapshot.nodes, changes.without_nodes, problems), *_added(snapshot, changes, problems))
+    added_nodes = [*_added(snapshot, changes, problems)]
+    nodes = (*_without(snapshot.nodes, changes.without_nodes, problems), *(node for node, _ in added_nodes))
     if not problems:
         problems += _faults(snapshot, resources, changes.add)
     if problems:
@@ -65,7 +75,8 @@ def changed(snapshot: FleetSnapshot, changes: Changes) -> FleetSnapshot:
         for key, pool in snapshot.pools.items()
     }
     shapes = {**snapshot.shapes, **local_shapes(changes.add.resources)}
-    return replace(snapshot, resources=resources, nodes=nodes, pools=pools, shapes=shapes)
+    fleet = replace(snapshot, resources=resources, nodes=nodes, pools=pools, shapes=shapes)
+    return Changed(fleet, {node.name: like for node, like in added_nodes})
 
 
 def _faults(snapshot: FleetSnapshot, resources: Sequence[Resource], add: Manifests) -> list[str]:
@@ -78,7 +89,7 @@ def _faults(snapshot: FleetSnapshot, resources: Sequence[Resource], add: Manifes
 
 def _removed(resources: Sequence[Resource], name: str, problems: list[str]) -> list[str]:
     """Return the identities of the resources that a name stands for."""
-    matches: list[str] = [one.identity for one in resources if name in _names(one)]
+    matches: list[str] = [one.identity for one in resources if _folded(name) in map(_folded, _names(one))]
     if len(matches) > 1:
         example = matches[0].replace(" ", "/")
         problems.append(f"--remove {name}: is {' and '.join(matches)}; write one of them in full, as {example}")
@@ -94,6 +105,12 @@ def _names(resource: Resource) -> tuple[str, ...]:
     return name, full, f"{resource.kind}/{name}", f"{resource.kind}/{full}", resource.identity
 
 
+def _folded(name: str) -> str:
+    """Return a name with its kind, if any, in lower case: kubectl takes a kind in any case."""
+    kind, slash, rest = name.partition("/")
+    return f"{kind.lower()}/{rest}" if slash and kind.lower() in _KINDS else name
+
+
 def _without(nodes: Sequence[Node], names: Sequence[str], problems: list[str]) -> list[Node]:
     existing = [node.name for node in nodes]
     problems += [
@@ -104,7 +121,8 @@ def _without(nodes: Sequence[Node], names: Sequence[str], problems: list[str]) -
     return [node for node in nodes if node.name not in names]
 
 
-def _added(snapshot: FleetSnapshot, changes: Changes, problems: list[str]) -> Iterator[Node]:
+def _added(snapshot: FleetSnapshot, changes: Changes, problems: list[str]) -> Iterator[tuple[Node, str]]:
+    """Yield the nodes to add, each with the name of that which it is like."""
     taken, left = {node.name for node in snapshot.nodes}, _MOST_ADDED
     for text in changes.with_nodes:
         kind, equals, number = text.partition("=")
@@ -123,7 +141,7 @@ def _added(snapshot: FleetSnapshot, changes: Changes, problems: list[str]) -> It
             names = (name for at in itertools.count(1) if (name := f"{kind.lower()}-new-{at}") not in taken)
             added = [copied(model, name) for name in itertools.islice(names, count)]
             taken |= {node.name for node in added}
-            yield from added
+            yield from ((node, model.name) for node in added)
 
 
 def _model(nodes: Sequence[Node], kind: str, problems: list[str]) -> Node | None:

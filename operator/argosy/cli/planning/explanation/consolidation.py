@@ -16,7 +16,7 @@ def consolidation_lines(steps: Steps) -> Iterator[str]:
     for pool, of_pool in steps.items():
         yield f"{pool}: {summary(of_pool)}"
         for move in (move for step in of_pool for move in step.moves):
-            yield f"  {move.group} from {move.source} to {move.target} ({gib(move.bytes)})"
+            yield f"  {move.group} from {move.source} to {move.target} on node {move.node} ({gib(move.bytes)})"
 
 
 def consolidation_document(steps: Steps) -> list[dict[str, Any]]:
@@ -29,7 +29,13 @@ def consolidation_document(steps: Steps) -> list[dict[str, Any]]:
             "gpusFreed": step.freed,
             "bytes": step.bytes,
             "moves": [
-                {"group": move.group, "from": move.source, "to": move.target, "bytes": move.bytes}
+                {
+                    "group": move.group,
+                    "from": move.source,
+                    "to": move.target,
+                    "toNode": move.node,
+                    "bytes": move.bytes,
+                }
                 for move in step.moves
             ],
         }
