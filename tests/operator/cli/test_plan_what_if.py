@@ -88,15 +88,13 @@ def test_a_kind_to_remove_is_named_in_any_case(name: str) -> None:
 
 
 def test_a_remedy_names_the_node_that_a_tried_one_is_a_copy_of(tmp_path: Path) -> None:
-    spec = "{poolRef: {name: p}, modelFormat: {name: onnx}, version: 1, storageUri: s3://m/m, replicas: 9}"
-    body = f"apiVersion: argosy.dev/v1alpha1\nkind: InferenceModel\nmetadata: {{name: m}}\nspec: {spec}\n"
-    pool = "apiVersion: argosy.dev/v1alpha1\nkind: ServingPool\nmetadata: {name: p}\n---\n"
-    (tmp_path / "m.yaml").write_text(pool + body)
+    file = tmp_path / "rerank.yaml"
+    file.write_text(EXTRA.replace("version: 1", "version: 1\n  replicas: 9").replace("8Gi", "60Gi"))
     tried = ("--without-node", "h100-a", "--without-node", "h100-b", "--with-node", PRODUCT)
-    result = planned(tmp_path, "-o", "json", *tried)
-    remedies = json.loads(result.stdout)["unplaced"][0]["remedies"]
-    (node,) = (one for one in remedies if one["kind"] == "Node")
-    assert (node["change"].startswith("one more node like h100-a ("), node["option"]) == (True, "--with-node h100-a=2")
+    unplaced = next(one for one in document("--add", file, *tried)["unplaced"] if one["group"] == "rerank")
+    (node,) = (one for one in unplaced["remedies"] if one["kind"] == "Node")
+    assert node["change"].startswith("one more node like h100-a (")
+    assert node["option"].startswith("--with-node h100-a")
 
 
 def test_what_runs_on_a_node_that_is_taken_away_moves() -> None:
@@ -231,7 +229,7 @@ def test_a_plan_that_cannot_run_is_refused_with_every_reason(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("name", "nearest"),
-    [("Safety", "safety"), ("inferencemodel/safety", "InferenceModel/safety"), ("DEFAULT/Embed", "default/embed")],
+    [("Safety", "safety"), ("inferencemodel/Safety", "InferenceModel/safety"), ("DEFAULT/Embed", "default/embed")],
 )
 def test_a_name_in_other_capitals_is_offered_in_its_own(name: str, nearest: str) -> None:
     assert errors("--remove", name) == [f"--remove {name}: there is no such resource; the nearest is {nearest}"]
