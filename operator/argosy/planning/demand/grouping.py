@@ -44,8 +44,8 @@ def groups_of(
     that is not among `models` and `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs. `shapes`: the
     models' that are known, by name. Of models that wait for their `engines` there is nothing. `sizes`: what models and
     ensembles take of their server's documents, by name. `runtime`: the program of the pool's servers. `measured`: what
-    models were measured to use of a GPU, by name. `reused`: the groups of the round before. `autoscaled`: names of those
-    whose replicas scaling decides.
+    models were measured to use of a GPU, by name. `reused`: the groups of the round before. `autoscaled`: names of
+    those whose replicas scaling decides.
     """
     built = engines or ServedEngines()
     by_name = {model.name: model for model in models if model.name not in built.waiting}
