@@ -115,6 +115,7 @@ BREAKING = [
     ),
     ("Ensemble", {"minReplicas": 2, "maxReplicas": 1}, "maxReplicas is at least minReplicas"),
     ("ServingPool", {"minServers": 4}, "maxServers is at least minServers"),
+    ("ServingPool", {"memoryHeadroom": "100%"}, "memoryHeadroom is less than 100%"),
     ("ServingPool", {"runtime.args": ["--id=a", "--http-port=1"]}, "args has a flag that Argosy sets itself"),
     (
         "ServingPool",
