@@ -13,6 +13,7 @@ from tests.properties import examples
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import Footprint, Group, PoolFacts
 from argosy.planning.packing.solve import pack
+from argosy.planning.plan import PoolPlan
 
 MIB = 1 << 20
 
@@ -71,10 +72,25 @@ def test_a_candidate_leaves_nothing_out_that_fits_without_it() -> None:
     assert [placement.surge for server in plan.servers for placement in server.placements] == [0, 0]
 
 
-def test_a_limit_that_binds_joins_what_has_servers_of_its_own_otherwise() -> None:
-    facts = replace(fleet(0), max_servers=8)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_limit_joins_servers_of_a_node_and_takes_no_further_gpu(seed: int) -> None:
+    facts = fleet(seed)
     plan = pack(facts)
-    assert (len(plan.servers) <= 8, plan.unplaced) == (True, ())
+    nodes = len({server.node for server in plan.servers})
+    fewer = pack(replace(facts, max_servers=2 * nodes))
+    assert len(fewer.servers) == 2 * nodes < len(plan.servers)
+    assert (fewer.gpus_used, fewer.unplaced) == (plan.gpus_used, ())
+    assert bindings(fewer) == bindings(plan)
+
+
+def bindings(plan: PoolPlan) -> set[tuple[str, str, str, tuple[int, ...]]]:
+    return {(one.group, one.model, server.node, one.gpus) for server in plan.servers for one in server.placements}
+
+
+def test_a_limit_below_the_nodes_in_use_takes_one_replica_after_another() -> None:
+    groups = tuple(lone(name, Footprint(40 * GIB)) for name in "xyz")
+    facts = PoolFacts(PoolKey("default/p"), (gpu_node("a", 2), gpu_node("b", 4)), groups, max_servers=1)
+    assert [(server.node, server.gpus) for server in pack(facts).servers] == [("b", (0, 1, 2))]
 
 
 @st.composite

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from argosy.planning.packing.bound.candidates import with_candidates
+from argosy.planning.packing.filling.joined import joined
 from argosy.planning.packing.filling.one_by_one import Filled, by_rank, fill_in_order, fill_one_by_one, lack
 from argosy.planning.packing.layout import Layout, Replica
 from argosy.planning.packing.search.solver import solve
@@ -11,18 +12,20 @@ from argosy.planning.packing.search.solver import solve
 def fill(start: Layout, todo: Sequence[Replica]) -> Filled:
     """Return the layout with these replicas in addition, and those that have no place in it.
 
-    Where CPUs stand in for GPUs, or the search opens more servers than there may be, they are placed one by one; where
-    the servers are as many as there may be, and something is missing, what leaves out less is taken.
+    Servers of a node are joined where there would be too many. Where CPUs stand in for GPUs, or joining is not enough,
+    the replicas are placed one by one; where the servers are as many as there may be, and something is missing, what
+    leaves out less is taken.
     """
     if start.topology.cpu_only:
         return fill_one_by_one(start, todo)
-    searched = _searched(start, todo)
-    layout, missing = searched
-    if not layout.full:
-        return searched
-    if len(layout.servers) > (layout.topology.facts.max_servers or 0):
+    layout, missing = _searched(start, todo)
+    most = layout.topology.facts.max_servers
+    if most is None or len(layout.servers) < most:
+        return layout, missing
+    fewer = joined(layout, most)
+    if fewer is None:
         return fill_one_by_one(start, todo)
-    return min(searched, fill_one_by_one(start, todo), key=lack) if missing else searched
+    return min((fewer, missing), fill_one_by_one(start, todo), key=lack) if missing else (fewer, missing)
 
 
 def _searched(start: Layout, todo: Sequence[Replica]) -> Filled:
