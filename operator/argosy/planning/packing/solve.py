@@ -6,11 +6,13 @@ run and what-if.
 """
 
 from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 
 from argosy.planning.facts import PoolFacts
+from argosy.planning.packing.bound.candidates import with_candidates
 from argosy.planning.packing.bound.replicas import BoundReplica, bind, bound_replicas
 from argosy.planning.packing.capacity import gpus_of
-from argosy.planning.packing.eviction.by_rank import absent, fill_by_rank
+from argosy.planning.packing.eviction.by_rank import absent, fill_by_rank, lack
 from argosy.planning.packing.eviction.peaks import settle_with_peaks
 from argosy.planning.packing.eviction.settling import Settled, settle, still_lost
 from argosy.planning.packing.filling.searched import fill
@@ -50,7 +52,7 @@ def _settle(facts: PoolFacts) -> Settled:
     leaving = {replica.replica.key for replica in every if replica.leaves(nodes.get(replica.server.node))}
     bound = tuple(replica for replica in every if replica.replica.key not in leaving)
     start = bind(Layout.empty(Topology.of(facts)).without_leaving, bound)
-    first = _nearby(start) or fill_by_rank(start, lambda layout, todo: settle(*fill(layout, todo), bound))
+    first = _nearby(start) or fill_by_rank(start, lambda layout, todo: _filled(layout, todo, bound))
     leaving_ones = list(_staying(first.layout, every, leaving))
     layout, unschedulable = _left_behind(first.layout, first.unschedulable, leaving_ones)
     return Settled(layout, unschedulable, still_lost(first, layout, unschedulable))
@@ -65,6 +67,17 @@ def _nearby(start: Layout) -> Settled | None:
     part = part_for(start, todo, lambda: spare_nodes(nodes.values(), headroom, seats_of(start)), len(nodes))
     layout = filled_part(start, todo, part) if part is not None else None
     return Settled(layout, ()) if layout is not None else None
+
+
+def _filled(start: Layout, todo: Sequence[Replica], bound: Sequence[BoundReplica]) -> Settled:
+    """Return the layout with these replicas in addition, in which rollouts have memory for their candidates. Where less
+    is left out without them, candidates get what is free once everything has its place.
+    """
+    settled = settle(*fill(start, todo), bound)
+    if not settled.unschedulable or not any(replica.group.in_rollout for replica in todo):
+        return settled
+    stable = settle(*fill(start, [replica.without_candidate for replica in todo]), bound)
+    return min(settled, replace(stable, layout=with_candidates(stable.layout, todo)), key=lack)
 
 
 def _staying(layout: Layout, every: Sequence[BoundReplica], leaving: Set[tuple[str, int]]) -> Iterator[BoundReplica]:

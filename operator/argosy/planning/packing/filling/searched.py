@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from argosy.planning.packing.bound.candidates import with_candidates
 from argosy.planning.packing.filling.joined import joined
 from argosy.planning.packing.filling.one_by_one import Filled, by_rank, fill_in_order, fill_one_by_one, lack
 from argosy.planning.packing.layout import Layout, Replica
@@ -29,17 +28,6 @@ def fill(start: Layout, todo: Sequence[Replica]) -> Filled:
 
 
 def _searched(start: Layout, todo: Sequence[Replica]) -> Filled:
-    """Return the layout in which rollouts have memory for their candidates, where nothing is left out for that; or else
-    the one without, to which candidates come as far as there is memory.
-    """
-    reserving = _reserving(start, todo)
-    if not reserving[1] or not any(replica.group.in_rollout for replica in todo):
-        return reserving
-    layout, missing = _reserving(start, [replica.without_candidate for replica in todo])
-    return min(reserving, (with_candidates(layout, todo), missing), key=lambda filled: lack(filled)[:2])
-
-
-def _reserving(start: Layout, todo: Sequence[Replica]) -> Filled:
     """Return the layout in which each replica of a rollout is where there is memory for both revisions, or else for the
     larger one, or else for the stable one.
     """
