@@ -9,7 +9,7 @@ from random import Random
 from argosy.planning.packing.search.items import Item
 from argosy.planning.packing.search.objective import Bound, rating
 from argosy.planning.packing.search.slots import Fit, Opening, Preference, find_slot
-from argosy.planning.packing.search.starts import dominant, memory, total
+from argosy.planning.packing.search.starts.greedy import dominant, memory, total
 from argosy.planning.packing.search.state import State
 
 _SEED = 1

@@ -4,13 +4,21 @@ from collections.abc import Callable, Iterator, Sequence
 
 from argosy.planning.packing.layout import Layout, PlacedReplica, Replica, Server
 from argosy.planning.packing.search.devices import Devices, devices_of
-from argosy.planning.packing.search.dot_product import DotProduct, Match
+from argosy.planning.packing.search.ejection import Ejection
 from argosy.planning.packing.search.items import Item, items_of
 from argosy.planning.packing.search.neighbourhood import Neighbourhood
 from argosy.planning.packing.search.objective import Bound, rating
 from argosy.planning.packing.search.rules import component
 from argosy.planning.packing.search.slots import Preference, find_slot
-from argosy.planning.packing.search.starts import Start, dense_starts, fair_starts, fill, fill_by_volume, ranked_starts
+from argosy.planning.packing.search.starts.dot_product import DotProduct, Match
+from argosy.planning.packing.search.starts.greedy import (
+    Start,
+    dense_starts,
+    fair_starts,
+    fill,
+    fill_by_volume,
+    ranked_starts,
+)
 from argosy.planning.packing.search.state import State
 
 _MANY = 2000
@@ -34,6 +42,8 @@ def solve(layout: Layout, replicas: Sequence[Replica]) -> tuple[Layout, tuple[Re
     state, missing = _best_start(devices, items, bound)
     if len(items) > 1:
         missing = Neighbourhood(state, missing, bound).search()
+        if not missing:
+            Ejection(state, bound).search()
     last = _last_missing(state, fill(state, missing, next(ranked_starts(devices.largest))))
     return _applied(layout, state), (*hopeless, *(item.replica for item in last))
 

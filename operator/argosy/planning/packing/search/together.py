@@ -43,6 +43,12 @@ def find_slots_together(state: State, item: Item, may_open: bool, avoided: Colle
     return None if best is None else best.slots
 
 
+def find_slots_of_node(state: State, item: Item, node: int, may_open: int) -> Assignment | None:
+    """Return GPUs of this node for all models of an item, of which so many may be empty; None where none were found."""
+    result = _Search(state, item, node, min(may_open, state.nodes.counts[node])).best()
+    return None if result is None else result.slots
+
+
 def _nodes(state: State, item: Item, may_open: bool, avoided: Collection[int]) -> Iterator[tuple[int, int]]:
     """Yield nodes that may take an item by volume, with the GPUs that they lack for it: the tightest first. Of empty
     nodes that are alike, the first.

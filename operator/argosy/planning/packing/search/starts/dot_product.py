@@ -8,7 +8,7 @@ from argosy.planning.packing.capacity import FULL_COMPUTE
 from argosy.planning.packing.search.items import Item
 from argosy.planning.packing.search.rules import allows_one, within_limits
 from argosy.planning.packing.search.slots import Opening, Preference, find_slot
-from argosy.planning.packing.search.starts import Start, constrained_first, dominant, fill
+from argosy.planning.packing.search.starts.greedy import Start, constrained_first, dominant, fill
 from argosy.planning.packing.search.state import State
 
 _CLASSES = 64

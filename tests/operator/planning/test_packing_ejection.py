@@ -1,0 +1,73 @@
+"""Ejection: a GPU comes free that others make room for, and a state that needs all its GPUs is as before."""
+
+from collections.abc import Mapping, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.operator.planning.declared import lone
+from tests.operator.planning.test_packing_search import node, part, pool
+from tests.properties import examples
+
+from argosy.planning.packing.layout import Layout, Replica, Topology
+from argosy.planning.packing.search.devices import devices_of
+from argosy.planning.packing.search.ejection import Ejection
+from argosy.planning.packing.search.items import items_of
+from argosy.planning.packing.search.objective import Bound
+from argosy.planning.packing.search.slots import Preference, find_slot
+from argosy.planning.packing.search.state import State
+
+
+def filled(sizes: Sequence[int], slots: Mapping[int, Sequence[int]] | None = None, nodes: int = 1) -> State:
+    """Return a state on GPUs of 10, four to a node, with items of these sizes: by GPU, or each where it first fits."""
+    groups = [lone(f"m{at:02}", part(size)) for at, size in enumerate(sizes)]
+    layout = Layout.empty(Topology.of(pool([node(f"n{at}", 4, 10) for at in range(nodes)], groups)))
+    state = State(devices_of(layout), items_of(layout.topology, [Replica(group, 0) for group in groups]))
+    by_name = {item.group: item for item in state.items}
+    for gpu, members in (slots or {}).items():
+        for member in members:
+            state.put(by_name[groups[member].name], ((gpu,),))
+    for item in state.items:
+        if item.number not in state.slots:
+            place = find_slot(state, item, Preference())
+            assert place is not None
+            state.put(item, place)
+    return state
+
+
+def search(state: State) -> int:
+    """Return the GPUs that are used afterwards."""
+    Ejection(state, Bound.of(state.devices, state.items)).search()
+    assert sorted(state.slots) == list(range(len(state.items)))
+    assert min(state.free) >= 0
+    return state.used
+
+
+def test_a_gpu_comes_free_though_no_single_item_can_move() -> None:
+    """Largest first takes 4+4, 4+3+3, 3+3+3 and 3, where three GPUs hold 4+3+3 each."""
+    state = filled((4, 4, 4, 3, 3, 3, 3, 3, 3), {0: (0, 1), 1: (2, 3, 4), 2: (5, 6, 7), 3: (8,)})
+    assert state.used == 4
+    assert search(state) == 3
+
+
+def test_a_gpu_comes_free_across_nodes() -> None:
+    state = filled((6, 6, 6, 6, 6, 4, 4, 4, 4, 4), {at: (at,) for at in range(5)} | {5: (5, 6), 6: (7, 8), 7: (9,)}, 2)
+    assert state.used == 8
+    assert search(state) == 5
+
+
+def test_a_state_that_needs_its_gpus_is_as_before() -> None:
+    """Two GPUs would have the volume for three items of 6."""
+    state = filled((6, 6, 6, 2))
+    before = dict(state.slots)
+    assert search(state) == 3
+    assert state.slots == before
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=20))
+@examples(40)
+def test_no_search_takes_more_gpus_or_depends_on_chance(sizes: list[int]) -> None:
+    first, second = filled(sizes, nodes=5), filled(sizes, nodes=5)
+    used = first.used
+    assert search(first) <= used
+    assert search(second) == first.used
+    assert second.slots == first.slots
