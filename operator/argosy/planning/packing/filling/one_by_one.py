@@ -6,7 +6,7 @@ from argosy.planning.packing.equivalence import Hopeless
 from argosy.planning.packing.layout import Layout, Replica, Topology
 from argosy.planning.packing.scoring import best
 from argosy.planning.packing.search.items import items_of
-from argosy.planning.packing.search.starts import fair_starts, ranked_starts
+from argosy.planning.packing.search.starts.greedy import fair_starts, ranked_starts
 
 Filled = tuple[Layout, tuple[Replica, ...]]
 """A layout, and the replicas that have no place in it, as those of the stable revision."""
