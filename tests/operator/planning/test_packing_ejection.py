@@ -28,9 +28,9 @@ def filled(sizes: Sequence[int], slots: Mapping[int, Sequence[int]] | None = Non
             state.put(by_name[groups[member].name], ((gpu,),))
     for item in state.items:
         if item.number not in state.slots:
-            place = find_slot(state, item, Preference())
-            assert place is not None
-            state.put(item, place)
+            slot = find_slot(state, item, Preference())
+            assert slot is not None
+            state.put(item, slot)
     return state
 
 
@@ -71,3 +71,11 @@ def test_no_search_takes_more_gpus_or_depends_on_chance(sizes: list[int]) -> Non
     assert search(first) <= used
     assert search(second) == first.used
     assert second.slots == first.slots
+
+
+def test_an_item_that_fits_nowhere_else_keeps_its_gpu() -> None:
+    """Both are on one node, and without the one that is taken out nothing is placed or can be ejected."""
+    state = filled((6, 5))
+    before = dict(state.slots)
+    Ejection(state, Bound(1)).search()
+    assert state.slots == before

@@ -84,11 +84,11 @@ class Ejection:
                 return True
             self._steps -= 1
             item = waiting.pop()
-            ejected = self._place(item)
+            ejected = self._put(item)
             waiting = [item, *waiting] if ejected is None else waiting + ejected
         return not waiting
 
-    def _place(self, item: Item) -> list[Item] | None:
+    def _put(self, item: Item) -> list[Item] | None:
         """Place an item. Return what was ejected for it; None where it found no place."""
         state, random = self._state, self._random
         slots = find_slot(state, item, Preference(random.choice(_FITS)), may_open=state.used < self._most)
@@ -98,26 +98,25 @@ class Ejection:
                 return []
             state.take(item)
         self._failures[item.number] += 1
-        nodes = self._nodes()
-        best = self._cheapest(item, nodes)
+        best = self._cheapest(item)
         if best is None:
-            self._move(nodes)
+            self._move()
             return None
         ejected = [state.items[number] for number in best.numbers]
         for one in ejected:
             state.take(one)
         state.put(item, best.slots)
-        self._move(nodes)
+        self._move()
         random.shuffle(ejected)
         return ejected
 
     def _nodes(self) -> list[int]:
         return sorted({self._state.devices.node[gpus[0]] for slots in self._state.slots.values() for gpus in slots})
 
-    def _cheapest(self, item: Item, nodes: Sequence[int]) -> _Ejecting | None:
+    def _cheapest(self, item: Item) -> _Ejecting | None:
         """Return the items to eject, on one of a few nodes, that were placed most easily before."""
-        random = self._random
-        some = random.sample(nodes, min(len(nodes), _NODES))
+        nodes = self._nodes()
+        some = self._random.sample(nodes, min(len(nodes), _NODES))
         able = [node for node in some if allows_node(self._state, item, node)]
         for counts in _COUNTS:
             sets = [one for node in able for one in self._sets(item, node, counts)]
@@ -154,9 +153,11 @@ class Ejection:
             return None
         return find_slots_of_node(self._state, item, node, max(0, self._most - self._state.used))
 
-    def _move(self, nodes: Sequence[int]) -> None:
+    def _move(self) -> None:
         """Move a few items, each to a node where there is room for it."""
-        state, random = self._state, self._random
+        state, random, nodes = self._state, self._random, self._nodes()
+        if not nodes:
+            return
         for number in random.choices(sorted(state.slots), k=_MOVED):
             item, before = state.items[number], state.slots[number]
             state.take(item)
