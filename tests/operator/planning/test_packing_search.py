@@ -12,7 +12,7 @@ from tests.operator.planning.test_packing_properties import pools
 from tests.properties import examples
 
 from argosy.api.values.identity import PoolKey
-from argosy.planning.facts import Footprint, Gpu, Group, Node, PoolFacts
+from argosy.planning.facts import CurrentServer, Footprint, Gpu, Group, Node, PoolFacts
 from argosy.planning.packing.layout import Layout, Replica, Topology
 from argosy.planning.packing.lower_bound import lower_bound
 from argosy.planning.packing.search.devices import devices_of
@@ -125,3 +125,15 @@ def _picture(state: State) -> list[object]:
     sums = [state.used, state.shared_nodes, state.shared_domains, state.fullness]
     hosts = {group: dict(counts) for group, counts in state.hosts.items() if counts}
     return [*map(list, gpus), *map(list, nodes), *sums, sorted(state.open), hosts, dict(state.slots)]
+
+
+def test_new_models_on_several_idle_gpus_of_a_running_server_are_all_placed() -> None:
+    facts = pool([node("a", 3, 10)], [lone("m", part(9)), lone("x", part(8)), lone("y", part(8))])
+    plan = pack(replace(facts, current=(CurrentServer("p-0", "a", (0, 1, 2), {"m": (0,)}),)))
+    assert sorted(group for server in plan.servers for group in server.groups) == ["m", "x", "y"]
+
+
+def test_no_two_replicas_are_on_idle_gpus_of_one_running_server() -> None:
+    facts = pool([node("a", 3, 10)], [lone("m", part(9)), lone("x", part(8), 2)])
+    plan = pack(replace(facts, current=(CurrentServer("p-0", "a", (0, 1, 2), {"m": (0,)}),)))
+    assert [sorted(server.groups) for server in plan.servers] == [["m", "x"], ["x"]]

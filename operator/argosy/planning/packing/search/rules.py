@@ -29,6 +29,7 @@ def component(state: State, gpus: Iterable[int]) -> Component:
         if anchor is not None and anchor not in result.anchors:
             result.anchors.append(anchor)
             joined += anchor.gpus
+            joined += (idle for idle in anchor.reach or () if state.on[idle])
         for number in state.on[gpu]:
             if number not in result.items:
                 result.items.add(number)
