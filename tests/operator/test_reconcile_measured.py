@@ -8,7 +8,7 @@ from tests.operator.planning.declared import GIB, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import START, Cluster
 
 from argosy.api import ConditionType, InferenceModel, Resource
-from argosy.api.status import InferenceModelStatus
+from argosy.api.status import CrashStatus, InferenceModelStatus
 from argosy.controller.events.announcements import footprint_events
 from argosy.planning.demand.measured import Crash, MeasuredFootprint
 from argosy.planning.rollouts.revision import revision_of
@@ -179,3 +179,22 @@ def test_what_has_crashed_is_placed_where_there_is_less_than_it_had() -> None:
     cluster.lose(gpu_of(cluster, "m")[0])
     cluster.settle(resources)
     assert status(cluster, "m").replicas == 1
+
+
+@pytest.mark.parametrize("field", ["time", "since", "crash"])
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+def test_a_time_in_the_status_that_cannot_be_reckoned_with_stops_nothing(field: str, text: str) -> None:
+    cluster = Cluster((gpu_node("a"),))
+    resources: list[Resource] = [POOL, model("m", memory=20)]
+    cluster.settle(resources)
+    measure(cluster, m=30)
+    cluster.settle(resources)
+    before = status(cluster, "m")
+    assert before.footprint is not None
+    assert before.footprint.measured is not None
+    odd = CrashStatus(peak_gpu_memory=30 * GIB, time=text) if field == "crash" else text
+    measured = before.footprint.measured.model_copy(update={field: odd})
+    footprint = before.footprint.model_copy(update={"measured": measured})
+    statuses = {"InferenceModel default/m": before.model_copy(update={"footprint": footprint})}
+    snapshot = replace(cluster.snapshot, footprints={}, statuses={**cluster.snapshot.statuses, **statuses})
+    assert not any(plan.unplaced for plan in reconcile(snapshot, cluster.now).plan.pools)

@@ -255,3 +255,15 @@ def test_a_resource_keeps_what_is_equal_when_it_is_reported_again() -> None:
     assert second.metadata.generation == 2
     assert second.spec is first.spec
     assert second.status is first.status
+
+
+def test_a_pod_template_that_python_takes_for_equal_is_a_new_spec() -> None:
+    store = Store()
+    for generation, read_only in ((1, 1), (2, True)):
+        container = {"name": "server", "securityContext": {"readOnlyRootFilesystem": read_only}}
+        body = pool(runtime={"podTemplate": {"spec": {"containers": [container]}}})
+        body["metadata"]["generation"] = generation
+        store.put(parsed_body(body))
+    kept = store.of_pool(PoolKey("n/p")).every[0]
+    assert isinstance(kept, ServingPool)
+    assert kept.spec.runtime.pod_template.spec["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True

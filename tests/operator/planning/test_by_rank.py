@@ -1,18 +1,23 @@
 """Placing by rank: lower ranks take no place that a higher one would have without them."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.operator.planning.declared import GIB, gpu_node
+from tests.operator.planning.declared import GIB, gpu_node, lone
 from tests.properties import examples
 
 from argosy.api.pool.packing import Preemption
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import Demand, Footprint, Group, PoolFacts
+from argosy.planning.packing.eviction.by_rank import fill_by_rank
+from argosy.planning.packing.eviction.settling import Settled, settle
+from argosy.planning.packing.filling.searched import fill
+from argosy.planning.packing.layout import Layout, Replica, Topology
 from argosy.planning.packing.solve import pack
 from argosy.planning.plan import PoolPlan
 
@@ -93,3 +98,19 @@ def test_every_replica_is_placed_or_explained(seed: int, preemption: Preemption)
     counts = Counter(group for server in plan.servers for group in {one.group for one in server.placements})
     counts.update(one.group for one in plan.unplaced)
     assert counts == {group.name: group.replicas for group in groups}
+
+
+def test_many_ranks_are_not_all_placed_again_with_those_before_them() -> None:
+    """Sixty ranks of a model each, of which a third has no place: each placing is a search of its own."""
+    groups = tuple(replace(lone(f"m{n:02}", Footprint(30 * GIB)), priority=n) for n in range(60))
+    facts = PoolFacts(POOL, tuple(gpu_node(f"n{n}", 4, 80) for n in range(5)), groups, headroom=0)
+    placings: list[int] = []
+
+    def fill_some(start: Layout, todo: Sequence[Replica]) -> Settled:
+        placings.append(len(todo))
+        return settle(*fill(start, todo), ())
+
+    settled = fill_by_rank(Layout.empty(Topology.of(facts)), fill_some)
+    assert len(settled.unschedulable) == 20
+    assert {replica.group.priority for replica in settled.unschedulable} == set(range(20))
+    assert len(placings) <= 1 + 60 + 16

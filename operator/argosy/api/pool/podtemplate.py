@@ -5,6 +5,7 @@ depend on are rejected here, by path, when the pool is declared. The API server 
 applied.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from posixpath import normpath
 from typing import Annotated, Any, ClassVar
@@ -123,6 +124,10 @@ class PodTemplate(ApiModel):
 
     rules: ClassVar[tuple[Rule, ...]] = (Rule(("spec",), lambda template: _spec_faults(template.spec)),)
 
+    def __eq__(self, other: object) -> bool:
+        """Compare as JSON does: Python takes 1, 1.0 and true for equal, of which a field of a Pod takes one at most."""
+        return super().__eq__(other) and isinstance(other, PodTemplate) and _text(self.spec) == _text(other.spec)
+
     def server_variables(self) -> list[tuple[Path, Mapping[str, Any]]]:
         """Return the environment variables of the server with their paths in the template."""
         variables: list[tuple[Path, Mapping[str, Any]]] = []
@@ -131,6 +136,10 @@ class PodTemplate(ApiModel):
                 path: Path = ("spec", "containers", index, "env")
                 variables += [((*path, at), variable) for at, variable in enumerate(container.get("env", ()))]
         return variables
+
+
+def _text(spec: Mapping[str, Any]) -> str:
+    return json.dumps(spec, sort_keys=True, default=str)
 
 
 def _spec_faults(spec: Mapping[str, Any]) -> list[Fault]:

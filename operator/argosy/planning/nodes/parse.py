@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from argosy.api.values.times import parse_time
 from argosy.planning.facts import Gpu, Node
 from argosy.planning.nodes.slices import GPU_RESOURCE, MIG_HOLDER, MIG_RESOURCES, compute_of, first_index
 from argosy_common.quantity import parse_bytes
@@ -258,10 +259,7 @@ def _since(readiness: list[Mapping[str, Any]]) -> datetime | None:
     """Return when the node stopped being ready; None if it is, or if that is not reported."""
     for condition in readiness:
         if condition.get("status") != "True":
-            try:
-                return datetime.fromisoformat(str(condition.get("lastTransitionTime")))
-            except ValueError:
-                return None
+            return parse_time(str(condition.get("lastTransitionTime")))
     return None
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from argosy.api.servingpool import ServingPool
+from argosy.api.values.times import parse_time
 from argosy.planning.facts import CurrentServer, Need, Node
 from argosy.planning.nodes.last_reported import hardware_text
 from argosy.planning.plan import ServerPlan
@@ -125,7 +126,7 @@ def parse_drain(text: str) -> dict[str, datetime]:
     """Return the times in a text of `drain_text`; of one that is none, since people edit ConfigMaps, nothing."""
     try:
         read = json.loads(text)
-        since = {str(name): datetime.fromisoformat(at) for name, at in read.items()}
+        since = {str(name): parse_time(at) for name, at in read.items()}
     except (AttributeError, TypeError, ValueError):
         return {}
-    return {name: at for name, at in since.items() if at.tzinfo is not None}
+    return {name: at for name, at in since.items() if at is not None}

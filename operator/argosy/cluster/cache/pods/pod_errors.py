@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from argosy.api.values.times import parse_time
 from argosy_common.wording import shortened
 
 _USUAL = ("ContainerCreating", "PodInitializing")
@@ -27,10 +28,7 @@ def unscheduled_since(status: Mapping[str, Any]) -> datetime | None:
     """Return since when a Pod with this status is unschedulable; None where it is scheduled, or there is no time."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            try:
-                return datetime.fromisoformat(str(condition.get("lastTransitionTime")))
-            except ValueError:
-                return None
+            return parse_time(str(condition.get("lastTransitionTime")))
     return None
 
 

@@ -12,6 +12,8 @@ from argosy.planning.packing.scoring import best
 
 Fill = Callable[[Layout, Sequence[Replica]], Settled]
 """Returns a layout with these replicas in addition, as far as they have places."""
+_AGAIN = 16
+"""Ranks that are placed once more together with all before them, the highest first: each time is a whole plan."""
 _LAST: Rank = (True, 1 << 63)
 """A rank after all others."""
 Lack = tuple[tuple[bool, int, int, int], ...]
@@ -62,11 +64,12 @@ def _in_turn(start: Layout, ranks: Sequence[Rank], fill: Fill) -> Settled:
     """Return the layout with one rank after another: each next to those before it, or together with them where that
     leaves out less. The first one brings along all that are higher.
     """
-    settled = fill(start, _up_to(start, ranks[0]))
+    settled, again = fill(start, _up_to(start, ranks[0])), _AGAIN
     for before, rank in pairwise(ranks):
         after = fill(settled.layout, _up_to(settled.layout, rank))
         after = replace(after, lost=(*settled.lost, *after.lost))
-        if lack(after, rank) > lack(settled, before):
+        if again and lack(after, rank) > lack(settled, before):
+            again -= 1
             after = min(after, fill(start, _up_to(start, rank)), key=lambda one: lack(one, rank))
         settled = after
     return settled
