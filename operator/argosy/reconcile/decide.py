@@ -60,7 +60,7 @@ def decide(
     allocated = allocations(followed, snapshot.decisions, snapshot.scaling_statuses(specs.accepted.valid))
     members = _members(snapshot, specs, followed, allocated, now, reused)
     facts = {
-        key: pool_facts(here, members[key], snapshot.pool(key).loaded_versions, reused.sort(f"groups {key}"))
+        key: pool_facts(here, members[key], snapshot.pool(key).loaded_versions, reused.sort("groups"))
         for key, here in specs.pools.items()
     }
     facts, progress = with_progress(snapshot, facts, now)
@@ -136,7 +136,7 @@ def _members(
         key: Members.of(
             key,
             variants.serving(
-                scaled_resources(of_pool.effective(accepted.valid), followed, allocated, cache.sort(f"scaled {key}")),
+                scaled_resources(of_pool.effective(accepted.valid), followed, allocated, cache.sort("scaled")),
                 of_pool.served.waiting,
             ),
             broken,

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from argosy.api import Ensemble, InferenceModel
-from argosy.api.status import InferenceModelStatus, ServingPoolStatus, Status
+from argosy.api.status import InferenceModelStatus, Status
 from argosy.api.statusparts import PreemptionStatus
 from argosy.autoscaling.bottlenecks.diagnose import BottleneckReport
 from argosy.autoscaling.decision import Allocation, Decision
@@ -98,8 +98,7 @@ def _by_kind(
     now: datetime,
 ) -> Status:
     before = previous.conditions if previous is not None else ()
-    written = None if previous is None or isinstance(previous, ServingPoolStatus) else previous.scaling
-    scaled = ScaledMember(member, facts.allocation, facts.decision, written)
+    scaled = ScaledMember.of(member, facts.allocation, facts.decision, previous)
     if isinstance(member, InferenceModel):
         return model_status(member, progress, before, scaled, now)
     if isinstance(member, RoutedModel):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from argosy.api import Condition, Ensemble, InferenceModel, Problem, Resource, ServingPool
-from argosy.api.status import ServingPoolStatus, Status
+from argosy.api.status import Status
 from argosy.api.values.reuse import RoundCache
 from argosy.autoscaling.pool.policies import may_be_zero
 from argosy.planning.demand.members import Members
@@ -171,9 +171,10 @@ class _Writer:
 
     def _scaled(self, member: InferenceModel | Ensemble) -> ScaledMember:
         """Return a member with its allocation and the decision behind it."""
-        name, previous = member.identity, self._snapshot.status(member)
-        before = None if previous is None or isinstance(previous, ServingPoolStatus) else previous.scaling
-        return ScaledMember(member, self._decided.allocations.get(name), self._snapshot.decisions.get(name), before)
+        name, decided, snapshot = member.identity, self._decided, self._snapshot
+        return ScaledMember.of(
+            member, decided.allocations.get(name), snapshot.decisions.get(name), snapshot.status(member)
+        )
 
     def _addresses(self, resource: Resource) -> Addresses:
         """Return the URL, the gRPC address and the selector that the shell provides."""

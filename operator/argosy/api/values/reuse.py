@@ -63,7 +63,7 @@ class Reused:
 class RoundCache:
     """The values that a shell keeps from one round to the next. Without it, or with another one, a round is the same.
 
-    It belongs to the rounds of one pool, or of pools that are always planned together, of which one runs at a time.
+    It belongs to the rounds of one pool, of which one runs at a time.
     """
 
     def __init__(self) -> None:

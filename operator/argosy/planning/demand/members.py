@@ -87,26 +87,25 @@ class Members:
         )
 
     def of_names(self, names: Collection[str]) -> "Members":
-        """Return these members alone, as if the pool had no others."""
+        """Return these members alone, as if the pool had no others; without what only planning reads: `moved`, `sizes`
+        and `autoscaled`.
+        """
 
         def only(values: Mapping[str, Value]) -> dict[str, Value]:
             return {name: values[name] for name in names if name in values}
 
         engines = replace(self.engines, files=only(self.engines.files), waiting=only(self.engines.waiting))
         return Members(
-            only(self.models),
-            only(self.ensembles),
-            frozenset(name for name in names if name in self.broken),
-            only(self.runs),
-            only(self.moved),
-            only(self.served_names),
-            only(self.shapes),
-            engines,
-            only(self.sizes),
-            frozenset(name for name in names if name in self.scaled),
-            frozenset(name for name in names if name in self.autoscaled),
-            only(self.rollouts),
-            only(self.measured),
+            models=only(self.models),
+            ensembles=only(self.ensembles),
+            broken=frozenset(name for name in names if name in self.broken),
+            runs=only(self.runs),
+            served_names=only(self.served_names),
+            shapes=only(self.shapes),
+            engines=engines,
+            scaled=frozenset(name for name in names if name in self.scaled),
+            rollouts=only(self.rollouts),
+            measured=only(self.measured),
         )
 
     def models_of(self, name: str) -> tuple[str, ...]:

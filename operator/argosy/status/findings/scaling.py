@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from argosy.api import ConditionType, Ensemble, InferenceModel, Reason, ServingPool
 from argosy.api.scalingstatus import OutOfMemoryStatus, ScalingChange, ScalingStatus
+from argosy.api.status import ServingPoolStatus, Status
 from argosy.api.values.times import timestamp
 from argosy.autoscaling.decision import Allocation, AllocationChange, Decision, Lowering
 from argosy.planning.demand.footprint import instances_of
@@ -29,6 +30,18 @@ class ScaledMember:
     allocation: Allocation | None = None
     decision: Decision | None = None
     before: ScalingStatus | None = None
+
+    @classmethod
+    def of(
+        cls,
+        member: InferenceModel | Ensemble,
+        allocation: Allocation | None,
+        decision: Decision | None,
+        previous: Status | None,
+    ) -> "ScaledMember":
+        """Return a member with the state of its scaling. `previous`: its status as last written."""
+        before = None if previous is None or isinstance(previous, ServingPoolStatus) else previous.scaling
+        return cls(member, allocation, decision, before)
 
     @property
     def instances(self) -> int:

@@ -101,7 +101,7 @@ def narrowed(progress: PoolProgress, names: Sequence[str]) -> PoolProgress:
         progress,
         state=replace(
             state,
-            members=replace(members.of_names(names), broken=frozenset(), moved={}, sizes={}, scaled=frozenset()),
+            members=replace(members.of_names(names), broken=frozenset(), scaled=frozenset()),
             bindings=replace(
                 state.bindings,
                 servers=dict(_of(state.bindings.servers, names)),

@@ -100,7 +100,7 @@ class ServerViews:
         members, observed, here, names = self.members, self.observed, server.name, self._names(server)
         of_names = members.of_names(names)
         host = dict(_of(members.engines.nodes, (server.node,)))
-        of_names = replace(of_names, runs={}, broken=frozenset(), moved={}, shapes={}, sizes={})
+        of_names = replace(of_names, runs={}, broken=frozenset(), shapes={})
         of_names = replace(of_names, engines=replace(of_names.engines, nodes=host, waiting={}))
         bindings = PlannedBindings({}, {here: self.bindings.names[here]}, frozenset())
         seen = Observed(
