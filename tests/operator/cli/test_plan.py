@@ -9,6 +9,7 @@ import pytest
 import typer
 import yaml
 from click.testing import Result
+from tests.operator.planning.declared import body
 from typer.testing import CliRunner
 
 from argosy.cli.planning.plan import plan
@@ -274,6 +275,39 @@ def test_names_to_explain_are_those_of_the_fleet() -> None:
 def test_a_limit_of_the_search_needs_a_search() -> None:
     refused = planned(EXAMPLE, "--prove-limit", "5")
     assert (refused.exit_code, refused.stderr) == (1, "--prove-limit: limits the search of --prove; add --prove\n")
+
+
+def test_a_picture_has_no_reasons() -> None:
+    refused = planned(EXAMPLE, "-o", "svg", "--explain")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("--explain: a picture has no reasons")
+
+
+def test_what_another_pool_uses_is_not_free(tmp_path: Path) -> None:
+    tensor = [{"name": "x", "dataType": "TYPE_FP32", "dims": [4]}]
+    for name in ("first", "second"):
+        spec = {
+            "poolRef": {"name": name},
+            "modelFormat": {"name": "onnx"},
+            "version": 1,
+            "storageUri": f"s3://m/{name}/1",
+            "inputs": tensor,
+            "outputs": tensor,
+            "footprint": {"gpuMemory": "60Gi"},
+        }
+        bodies = [body("ServingPool", name), body("InferenceModel", f"of-{name}", **spec)]
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump_all(bodies))
+    labels = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.memory": "81559"}
+    state = {
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "allocatable": {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "2"},
+    }
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "h1", "labels": labels}, "status": state}
+    (tmp_path / "node.yaml").write_text(yaml.safe_dump(node))
+    result = run("-f", tmp_path / "first.yaml", "-f", tmp_path / "second.yaml", "--nodes", tmp_path / "node.yaml")
+    assert result.exit_code == 0, result.output
+    assert "2 GPUs used, 0 of 2 free" in result.stdout
+    assert "GPU free" not in result.stdout
 
 
 def test_a_plan_is_proven_to_be_the_best() -> None:

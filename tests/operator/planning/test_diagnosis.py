@@ -27,6 +27,16 @@ CASES: dict[str, tuple[PoolFacts, str, list[str]]] = {
         "NoNodes",
         ["pool n/p has no ready node", "nodeSelector", "add a node"],
     ),
+    "no usable nodes": (
+        PoolFacts(POOL, (), (lone("x", SMALL),), left_out=("a is cordoned", "b is not ready")),
+        "NoNodes",
+        ["no node of pool n/p takes new models: a is cordoned; b is not ready. Make one of them usable"],
+    ),
+    "larger than every GPU": (
+        PoolFacts(POOL, (linked_node("a", 1),), (lone("x", Footprint(300 * GIB)),)),
+        "GpuTooSmall",
+        ["Lower the model's memory, spread it"],
+    ),
     "no GPUs": (
         PoolFacts(POOL, (CPU_ONLY,), (lone("big", PAIR),)),
         "NoGpus",

@@ -80,6 +80,8 @@ def plan(
     """
     if prove_limit is not None and not prove:
         refuse(["--prove-limit: limits the search of --prove; add --prove"])
+    if explain and output is Output.SVG:
+        refuse(["--explain: a picture has no reasons; write the table, json or yaml, or leave the option out"])
     now = datetime.now(UTC)
     fleet = _fleet(fleet_options, now)
     _check_models(models or (), fleet.snapshot, explain)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -44,7 +44,8 @@ def plan_table(
     first, advice by resource, and what changes of what runs.
     """
     by_pool = {of_pool.pool: of_pool for of_pool in facts}
-    tables = [_pool_table(pool, by_pool[pool.pool]) for pool in plan.pools]
+    used = {(server.node, gpu) for pool in plan.pools for server in pool.servers for gpu in server.gpus}
+    tables = [_pool_table(pool, by_pool[pool.pool], used) for pool in plan.pools]
     unplaced = (Text(line, style="red") for line in (*unplaced_lines(plan, remedies), *preempted_lines(plan)))
     advices = (Text(f"{name}: {message}", style="yellow") for name, message in (advice or {}).items())
     changed = (Text(line) for line in (difference_lines(changes) if changes is not None else ()))
@@ -95,7 +96,7 @@ def bar(used: int, total: int) -> str:
     return "█" * filled + "░" * (_BAR - filled)
 
 
-def _pool_table(pool: PoolPlan, facts: PoolFacts) -> Table:
+def _pool_table(pool: PoolPlan, facts: PoolFacts, used: Collection[tuple[str, int]]) -> Table:
     table = Table(title=f"Pool {pool.pool}", title_justify="left", expand=False)
     for heading in ("Server", "Node", "Device", "Memory", "Compute", "Models"):
         table.add_column(heading, overflow="fold", no_wrap=heading in ("Memory", "Compute"))
@@ -104,7 +105,7 @@ def _pool_table(pool: PoolPlan, facts: PoolFacts) -> Table:
         for row in _server_rows(server, nodes[server.node]):
             table.add_row(*row)
         table.add_section()
-    for node, free in _free(pool, facts):
+    for node, free in _free(facts, used):
         table.add_row("", node, free, "", "", "", style="dim")
     return table
 
@@ -146,9 +147,8 @@ def _label(placement: Placement) -> str:
     return f"{placement.model}{times}{surge}"
 
 
-def _free(pool: PoolPlan, facts: PoolFacts) -> Iterator[tuple[str, str]]:
-    """Yield each node with what it has free, of which slices are counted apart from whole GPUs."""
-    used = {(server.node, gpu) for server in pool.servers for gpu in server.gpus}
+def _free(facts: PoolFacts, used: Collection[tuple[str, int]]) -> Iterator[tuple[str, str]]:
+    """Yield each node with what no pool uses of it, of which slices are counted apart from whole GPUs."""
     for node in facts.nodes:
         free = [gpu.index for gpu in gpus_of(node) if not gpu.withheld_by and (node.name, gpu.index) not in used]
         slices = sum(map(is_slice, free))

@@ -43,6 +43,9 @@ class JobError(Exception):
     """The measurement cannot be made in the cluster; the message says why."""
 
 
+TIMEOUT_S, WAIT_S = 3600.0, 300.0
+
+
 @dataclass(frozen=True, slots=True)
 class JobSettings:
     """The options of a measurement in a cluster. `gpu_type`: a product, or a range of compute capabilities; `timeout`
@@ -54,8 +57,8 @@ class JobSettings:
     namespace: str | None = None
     gpu_type: str | None = None
     image: str | None = None
-    timeout: float = 3600.0
-    wait: float = 300.0
+    timeout: float = TIMEOUT_S
+    wait: float = WAIT_S
 
 
 def declared_in_cluster(name: str, settings: JobSettings) -> list[Resource]:

@@ -11,7 +11,7 @@ import typer
 
 from argosy.api import Resource
 from argosy.bench.profile.lines import Measured
-from argosy.cli.profile.job import JobSettings, declared_in_cluster, measured_by_job
+from argosy.cli.profile.job import TIMEOUT_S, WAIT_S, JobSettings, declared_in_cluster, measured_by_job
 from argosy.local.machine import this_machine
 from argosy.local.profiling.manifest import Profiled
 from argosy.local.profiling.sweep import Steps, sweep
@@ -53,11 +53,15 @@ class Where:
         ),
     ] = None
     wait: Annotated[
-        float, typer.Option(min=1, help="Seconds that it may wait for a node.", rich_help_panel=_CLUSTER)
-    ] = 300.0
+        float | None,
+        typer.Option(
+            min=1, help=f"Seconds that it may wait for a node. Default: {WAIT_S:g}.", rich_help_panel=_CLUSTER
+        ),
+    ] = None
     timeout: Annotated[
-        float, typer.Option(min=1, help="Seconds that all of it may take.", rich_help_panel=_CLUSTER)
-    ] = 3600.0
+        float | None,
+        typer.Option(min=1, help=f"Seconds that all of it may take. Default: {TIMEOUT_S:g}.", rich_help_panel=_CLUSTER),
+    ] = None
     kubeconfig: Annotated[
         Path | None,
         typer.Option(help="How to reach the cluster. Default: as kubectl.", exists=True, rich_help_panel=_CLUSTER),
@@ -69,7 +73,7 @@ class Where:
         if self.job:
             return []
         problems = [] if filenames else ["--filename: name the manifests, or measure in a cluster by --job"]
-        of_jobs = ("gpu_type", "namespace", "image", "kubeconfig", "context")
+        of_jobs = ("gpu_type", "namespace", "image", "wait", "timeout", "kubeconfig", "context")
         options = [f"--{name.replace('_', '-')}" for name in of_jobs if getattr(self, name) is not None]
         return problems + [
             f"{option}: has an effect with --job alone; add it, or leave the option out" for option in options
@@ -88,7 +92,13 @@ class Where:
     @property
     def _settings(self) -> JobSettings:
         return JobSettings(
-            self.kubeconfig, self.context, self.namespace, self.gpu_type, self.image, self.timeout, self.wait
+            self.kubeconfig,
+            self.context,
+            self.namespace,
+            self.gpu_type,
+            self.image,
+            self.timeout or TIMEOUT_S,
+            self.wait or WAIT_S,
         )
 
 

@@ -52,6 +52,7 @@ def pool_facts(
         runtime=spec.runtime.name,
         max_disruption=spec.max_disruption,
         preemption=spec.packing.preemption,
+        left_out=nodes.left_out,
         waiting=tuple(members.engines.waiting[name] for name in sorted(members.engines.waiting)),
     )
 

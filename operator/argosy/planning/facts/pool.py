@@ -65,7 +65,8 @@ class PoolFacts:
     models that are in no group yet. `runtime`: the server program. `max_disruption`: the most servers, in thousandths,
     that one round may stop because their Nodes are gone. `placed_bytes`: the most bytes of a server's documents when a
     model is added to it; `staying_bytes`: the most with the models that are there already. `preemption`: whether what
-    must serve gives way to a higher priority.
+    must serve gives way to a higher priority. `left_out`: in a pool without nodes, those that take nothing new, each
+    with the reason.
     """
 
     pool: PoolKey
@@ -85,3 +86,4 @@ class PoolFacts:
     placed_bytes: int = PLACED_BYTES
     staying_bytes: int = STAYING_BYTES
     preemption: Preemption = Preemption.NEVER
+    left_out: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from argosy.api import ServingPool
 from argosy.planning.facts import CurrentServer, Node
-from argosy.planning.nodes.selection import closed, selected
+from argosy.planning.nodes.selection import closed, left_out, selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class PoolNodes:
     """The nodes that a pool's servers may run on (`selected`), and the nodes of all pools by name.
 
     `servers` are those of the last round; `running` are those of them that have not ended. `has_gpus`: models of the
-    pool count on GPUs.
+    pool count on GPUs. `left_out`: where none is selected, the nodes that are not, each with the reason.
     """
 
     pool: ServingPool
@@ -22,6 +22,7 @@ class PoolNodes:
     by_name: Mapping[str, Node] = field(default_factory=dict)
     servers: tuple[CurrentServer, ...] = ()
     running: tuple[CurrentServer, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -39,7 +40,8 @@ class PoolNodes:
         shut = closed(pool, every)
         running = tuple(server for server in former if server.node not in shut or server.name in answering)
         here = selected(pool, every, {server.node for server in running})
-        return cls(pool, here, _has_gpus(pool, here, former), {node.name: node for node in every}, former, running)
+        out = () if here else left_out(pool, every)
+        return cls(pool, here, _has_gpus(pool, here, former), {node.name: node for node in every}, former, running, out)
 
 
 def _has_gpus(pool: ServingPool, nodes: Iterable[Node], servers: Iterable[CurrentServer]) -> bool:

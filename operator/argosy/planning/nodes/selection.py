@@ -35,6 +35,20 @@ def faulty(pool: ServingPool, nodes: Iterable[Node]) -> tuple[Node, ...]:
     return _of_pool(pool, (node for node in nodes if node.fault))
 
 
+def left_out(pool: ServingPool, nodes: Iterable[Node]) -> tuple[str, ...]:
+    """Return the pool's nodes that take nothing new, by name, each with the reason."""
+    reasons = ((node.name, _reason(node)) for node in _of_pool(pool, nodes))
+    return tuple(f"{name} {reason}" for name, reason in reasons if reason)
+
+
+def _reason(node: Node) -> str:
+    if node.fault:
+        return f"cannot be used ({node.fault})"
+    if node.stale or not node.ready:
+        return "is not ready"
+    return "" if node.schedulable else "is cordoned"
+
+
 def unsteady(pool: ServingPool, nodes: Iterable[Node]) -> tuple[Node, ...]:
     """Return the pool's nodes whose number of devices goes on changing, by name."""
     return _of_pool(pool, (node for node in nodes if node.unsteady))

@@ -111,14 +111,24 @@ def _memory(topology: Topology, demand: Demand) -> Diagnosis | None:
     if need.memory <= largest[0]:
         return None
     headroom = topology.facts.headroom
-    versions = ", the versions that versionPolicy keeps" if demand.versions > 1 else ""
     return Diagnosis(
         Reason.GPU_TOO_SMALL,
         f"{demand.model} needs {memory_text(demand)} on one GPU; the largest usable is {gib(largest[0])} on "
         f"node {largest[1]} (memoryHeadroom keeps {percent(headroom)} free), {gib(need.memory - largest[0])} "
-        f"short. Lower memoryHeadroom, instances{versions} or the model's memory, spread it with parallelism.tensor, "
-        "or add larger GPUs.",
+        f"short. Lower {_to_lower(topology, demand)}, spread it with parallelism.tensor, or add larger GPUs.",
     )
+
+
+def _to_lower(topology: Topology, demand: Demand) -> str:
+    """Return what a model would fit on one GPU with less of, or may with much less of."""
+    without_headroom = max((size for gpus in topology.total.values() for size in gpus.values()), default=0)
+    ways = (
+        ("memoryHeadroom", demand.footprint.memory <= without_headroom),
+        ("instances", demand.instances > 1),
+        ("the versions that versionPolicy keeps", demand.versions > 1),
+    )
+    first = ", ".join(way for way, helps in ways if helps)
+    return f"{first} or the model's memory" if first else "the model's memory"
 
 
 def _count(topology: Topology, demand: Demand) -> Diagnosis | None:

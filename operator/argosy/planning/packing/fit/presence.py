@@ -19,9 +19,13 @@ def no_nodes(view: FitView, replica: Replica) -> Diagnosis | None:
     topology = view.layout.topology
     if topology.nodes:
         return None
+    facts = topology.facts
+    if facts.left_out:
+        message = f"no node of pool {facts.pool} takes new models: {listed(facts.left_out, _NAMED)}. Make one of them"
+        return Diagnosis(Reason.NO_NODES, f"{message} usable, or add a node.")
     return Diagnosis(
         Reason.NO_NODES,
-        f"pool {topology.facts.pool} has no ready node: nodeSelector and tolerations match none. "
+        f"pool {facts.pool} has no ready node: nodeSelector and tolerations match none. "
         "Change them, or add a node that they match.",
     )
 
