@@ -26,7 +26,6 @@ class NamedProgress(NamedTuple):
     """What is known of one model or ensemble of a pool: what it is to be, where it is planned, and what servers say."""
 
     member: InferenceModel | Ensemble | None
-    served_name: str | None
     runs: tuple[str, ...] | None
     rollout: MemberRollout | None
     shape: ModelShape | None
@@ -72,7 +71,6 @@ def named_progress(name: str, progress: PoolProgress, now: datetime) -> NamedPro
     unplaced, measured = progress.unplaced.get(name, ()), members.measured.get(name)
     return NamedProgress(
         members.models.get(name) or members.ensembles.get(name),
-        members.served_names.get(name),
         members.runs.get(name),
         members.rollouts.get(name),
         members.shapes.get(name),

@@ -74,7 +74,6 @@ class ServerViews:
                 members.ensembles.get(name),
                 members.rollouts.get(name),
                 members.measured.get(name),
-                members.served_names.get(name),
                 members.engines.files.get(name),
                 name in members.scaled,
                 observed.reported.get(name),
