@@ -264,6 +264,6 @@ def test_a_pod_template_that_python_takes_for_equal_is_a_new_spec() -> None:
         body = pool(runtime={"podTemplate": {"spec": {"containers": [container]}}})
         body["metadata"]["generation"] = generation
         store.put(parsed_body(body))
-    kept = store.of_pool(PoolKey("n/p")).every[0]
-    assert isinstance(kept, ServingPool)
-    assert kept.spec.runtime.pod_template.spec["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
+    stored = store.of_pool(PoolKey("n/p")).every[0]
+    assert isinstance(stored, ServingPool)
+    assert stored.spec.runtime.pod_template.spec["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
