@@ -257,7 +257,7 @@ def test_a_resource_keeps_what_is_equal_when_it_is_reported_again() -> None:
     assert second.status is first.status
 
 
-def test_a_pod_template_that_python_takes_for_equal_is_a_new_spec() -> None:
+def test_a_pod_template_with_true_for_1_is_a_new_spec() -> None:
     store = Store()
     for generation, read_only in ((1, 1), (2, True)):
         container = {"name": "server", "securityContext": {"readOnlyRootFilesystem": read_only}}
