@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Any
 
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
@@ -24,14 +25,18 @@ class Manifests:
     models: dict[str, tuple[int, int, int]] = field(default_factory=dict)  # version, replicas, batch
     sizes: dict[tuple[str, int], int] = field(default_factory=dict)  # GiB of each version
     pipe: tuple[str, ...] = ()
+    fields: dict[str, dict[str, Any]] = field(default_factory=dict)  # further ones of each model's spec
+    packing: dict[str, str] = field(default_factory=dict)
 
     def resources(self) -> list[Resource]:
         """Return all resources."""
         limit = {"maxServers": self.limit} if self.limit else {}
-        result = [pool(nodeSelector={"zone": self.zone} if self.zone else {}, **limit)]
+        packing = {"packing": self.packing} if self.packing else {}
+        result = [pool(nodeSelector={"zone": self.zone} if self.zone else {}, **limit, **packing)]
         for name, (version, replicas, batch) in self.models.items():
             size = self.sizes[name, version]
-            result.append(model(name, version, size, minReplicas=replicas, maxBatchSize=batch))
+            further = self.fields.get(name, {})
+            result.append(model(name, version, size, minReplicas=replicas, maxBatchSize=batch, **further))
         if self.pipe and set(self.pipe) <= self.models.keys():
             result.append(ensemble("pipe", *self.pipe))
         return result
