@@ -14,7 +14,7 @@ _NAMED = 3
 """Nodes that a message names."""
 
 
-def no_nodes(view: FitView, replica: Replica) -> Diagnosis | None:
+def no_nodes(view: FitView, _: Replica) -> Diagnosis | None:
     """Diagnose a pool without nodes."""
     topology = view.layout.topology
     if topology.nodes:

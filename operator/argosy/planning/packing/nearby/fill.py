@@ -8,7 +8,7 @@ from argosy.planning.packing.nearby.candidates import Candidates, candidates_for
 from argosy.planning.packing.nearby.part import part_of, with_part
 from argosy.planning.packing.nearby.spare import SpareNode
 
-_FEW = 32
+_FEW_REPLICAS = 32
 """Replicas that are placed in a part of a pool: more of them are packed more densely in all of it."""
 _LEAST = 2
 """How many times as many nodes as a part has the pool has at least."""
@@ -21,7 +21,7 @@ def part_for(
     it is to be the whole pool.
     """
     limited = start.topology.facts.max_servers is not None or start.topology.cpu_only
-    if limited or len(todo) > _FEW or any(replica.group.in_rollout for replica in todo):
+    if limited or len(todo) > _FEW_REPLICAS or any(replica.group.in_rollout for replica in todo):
         return None
     candidates = candidates_for(todo, spare(), _hosting(start, {replica.group.name for replica in todo}))
     return candidates if _LEAST * len(candidates.nodes) <= nodes else None

@@ -19,7 +19,7 @@ from argosy.planning.packing.reuse.difference import changed_groups
 from argosy.planning.packing.servers import natural, server_plans, settled_names
 from argosy.planning.plan import PoolPlan, ServerPlan
 
-_FEW = 32
+_FEW_GROUPS = 32
 """Groups that are planned apart from the others: more of them are planned faster with all."""
 
 
@@ -35,7 +35,7 @@ def replanned(last: PoolFacts, plan: PoolPlan, facts: PoolFacts, taken: Collecti
     if different is None:
         return None
     changed = different | _varying(facts, cautious)
-    if len(changed) > _FEW:
+    if len(changed) > _FEW_GROUPS:
         return None
     if not changed:
         return replace(plan, lost=()) if plan.lost else plan

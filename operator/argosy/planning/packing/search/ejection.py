@@ -27,8 +27,9 @@ _STEPS = 80
 _EFFORT = 20_000
 """Items that are placed in all, divided by the items there are: a step takes longer among more."""
 _COUNTS = ((1, 2), (3,))
+"""How many items a step ejects: one or two, and three only where that is not enough."""
 _NODES, _OF_NODE = 8, 12
-"""Nodes that a step looks at, items of each, and the most that it ejects."""
+"""Nodes that a step looks at, and items of each."""
 _TRIED = 12
 """Sets of items that are tried on a node, the cheapest first."""
 _MOVED = 6
