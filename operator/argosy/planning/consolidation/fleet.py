@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from argosy.planning.consolidation.free_gpus import FreeGpus, locations_of
 from argosy.planning.facts import CurrentServer, Device, Group, Node, PoolFacts
 from argosy.planning.packing.bound.replicas import BoundReplica, bound_replicas
-from argosy.planning.packing.eviction.peaks import with_peaks
 from argosy.planning.packing.layout import Assignment, Layout, Replica, Server, Topology
 from argosy.planning.packing.search.devices import devices_of
 from argosy.planning.packing.search.items import Item, items_of
@@ -49,7 +48,7 @@ class RunningFleet:
 
         `fixed_groups` must not move. `recent`: replicas that must not, by group and server: they came a short time ago.
         """
-        facts = with_peaks(facts)
+        facts = facts.with_peaks
         topology = Topology.of(facts)
         bound = bound_replicas(facts)
         able = all(_is_usable(topology, server) for server in facts.current) and all(one.complete for one in bound)

@@ -10,6 +10,7 @@ from argosy.planning.packing.layout import Assignment, Replica
 from argosy.planning.packing.search.items import Item
 from argosy.planning.packing.search.rules import component
 from argosy.planning.packing.spreading import crowding
+from argosy.planning.server_names import free_names
 
 Slots = Mapping[int, Assignment]
 """GPUs by the number of an item, as the state numbers them."""
@@ -20,7 +21,7 @@ def moves_of(fleet: RunningFleet, server: str, before: Slots) -> tuple[Move, ...
 
     None where a replica on the CPU finds no server, or where servers would wait for each other's memory.
     """
-    names, opened = _fresh_names(fleet), dict[frozenset[int], str]()
+    names, opened = _free_names(fleet), dict[frozenset[int], str]()
     moves: list[Move] = []
     for number in sorted(before):
         slots = fleet.state.slots[number]
@@ -46,13 +47,9 @@ def _move(fleet: RunningFleet, item: Item, source: str, target: str) -> Move:
     return Move(item.group, source, target, node, gpus, fleet.bytes_of(item))
 
 
-def _fresh_names(fleet: RunningFleet) -> Iterator[str]:
+def _free_names(fleet: RunningFleet) -> Iterator[str]:
     taken = fleet.facts.taken | fleet.gpus.keys() | {server.name for server in fleet.facts.current}
-    number = 0
-    while True:
-        if (name := f"{fleet.facts.pool.name}-{number}") not in taken:
-            yield name
-        number += 1
+    return free_names(fleet.facts.pool.name, taken)
 
 
 def _server_for(fleet: RunningFleet, replica: Replica, source: str, preferred: Iterable[str]) -> str | None:

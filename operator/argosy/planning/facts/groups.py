@@ -22,7 +22,7 @@ class Footprint:
     for the candidate that is loaded next to the stable revision; `promoted`: what takes the place of `memory` once it
     is promoted, 0 without a rollout. `shares`: the GPUs of a shared model, each of which has as many of its instances
     and takes `memory` and `compute`. `peak`: bytes that it had on a GPU before a process of it crashed, left to it
-    where nothing lacks a place for that (`planning/packing/eviction/peaks.py`).
+    where nothing lacks a place for that.
     """
 
     memory: int = 0
@@ -171,3 +171,8 @@ def without_surge(need: Footprint) -> Footprint:
 def without_candidate(need: Footprint) -> Footprint:
     """Return the footprint of the stable revision alone."""
     return replace(need, surge=0, promoted=0)
+
+
+def with_peak(need: Footprint) -> Footprint:
+    """Return the footprint with what a model had on a GPU when a process of it crashed, where that is more."""
+    return replace(need, memory=max(need.memory, need.peak), peak=0)

@@ -1,13 +1,13 @@
 """One pool: its nodes, its groups, its limits, and where things sit now."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from argosy.api.pool.packing import Preemption
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts.devices import Node
-from argosy.planning.facts.groups import Footprint, Group
+from argosy.planning.facts.groups import Footprint, Group, with_peak
 from argosy_agent.contract.sizes import PLACED_BYTES, STAYING_BYTES
 
 
@@ -87,3 +87,14 @@ class PoolFacts:
     staying_bytes: int = STAYING_BYTES
     preemption: Preemption = Preemption.NEVER
     left_out: tuple[str, ...] = ()
+
+    @property
+    def with_peaks(self) -> "PoolFacts":
+        """The facts in which models take what they had when they crashed, where that is more; the same ones where it is
+        not.
+        """
+        groups = tuple(
+            group.with_footprints(with_peak) if any(demand.footprint.peak for demand in group.demands) else group
+            for group in self.groups
+        )
+        return self if groups == self.groups else replace(self, groups=groups)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from argosy.planning.facts import CurrentServer, Need
 from argosy.planning.migration.state import Migration, PoolState
-from argosy.planning.packing.servers import natural
 from argosy.planning.plan import Placement, ServerPlan
+from argosy.planning.server_names import natural
 
 _FULL = 1000
 

@@ -16,6 +16,7 @@ from argosy.planning.packing.capacity import (
 )
 from argosy.planning.packing.spreading import Limits, limits_by_group
 from argosy.planning.requirements import label_keys
+from argosy.planning.server_names import free_names
 from argosy.planning.spreading import HOSTNAME
 
 # One tuple of device indexes per demand of the group, in the group's order; () is the server's CPU.
@@ -253,11 +254,9 @@ class Layout:
         usable = self.topology.cpu_memory[node] - sum(server.cpu_memory for server in here)
         return FreeCapacity.of(usable, self.topology.cpu_total[node] - sum(server.cpu_surged for server in here))
 
-    def fresh_name(self) -> str:
-        """Return a server name that neither this layout nor a running server has."""
-        base = self.topology.facts.pool.name
-        taken = self.servers.keys() | self.topology.running.keys()
-        return next(name for name in (f"{base}-{n}" for n in range(len(taken) + 1)) if name not in taken)
+    def free_names(self) -> Iterator[str]:
+        """Yield server names that neither this layout nor a running server has."""
+        return free_names(self.topology.facts.pool.name, self.servers.keys() | self.topology.running.keys())
 
     def with_replica(self, server: str, node: str, replica: PlacedReplica) -> "Layout":
         """Return this layout with one more replica; the server is opened on `node` if it is new."""

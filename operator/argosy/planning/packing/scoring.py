@@ -146,7 +146,7 @@ def _sites(layout: Layout, replica: Replica, on: str | None) -> Iterator[tuple[s
             yield server.name, server.node, server
     if layout.full or most < 0:
         return
-    name = layout.fresh_name()
+    name = next(layout.free_names())
     busy = {server.node for server in layout.servers.values()}
     seen: set[int] = set()
     for node in nodes.values() if on is None else (nodes[on],):

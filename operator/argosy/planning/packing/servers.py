@@ -3,13 +3,14 @@
 A running server keeps its name; new ones get the lowest free numbers, in the order of nodes and GPUs.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from argosy.planning.facts import CurrentServer, Group
 from argosy.planning.packing.fit.unreserved import unreserved
 from argosy.planning.packing.layout import Layout, PlacedReplica, Server
 from argosy.planning.plan import Placement, ServerPlan
+from argosy.planning.server_names import free_names, natural
 
 
 def server_plans(layout: Layout) -> tuple[ServerPlan, ...]:
@@ -69,14 +70,12 @@ def settled_names(layout: Layout, servers: Iterable[ServerPlan]) -> tuple[Server
     One whose GPUs a server has that runs and got nothing to do is that server.
     """
     topology = layout.topology
-    base = topology.facts.pool.name
     running = [server for server in servers if server.name in topology.running]
     new = [server for server in servers if server.name not in topology.running]
     new.sort(key=lambda server: (server.node, server.gpus, [(p.group, p.model) for p in server.placements]))
     named = {server.name for server in running}
     idle = [server for server in topology.facts.current if server.name not in named]
-    taken = topology.taken
-    free = (name for name in (f"{base}-{n}" for n in range(len(taken) + len(new))) if name not in taken)
+    free = free_names(topology.facts.pool.name, topology.taken)
     settled = [replace(server, name=_taken_over(server, idle) or next(free)) for server in new]
     return tuple(sorted([*running, *settled], key=lambda server: natural(server.name)))
 
@@ -92,12 +91,6 @@ def _taken_over(server: ServerPlan, idle: list[CurrentServer]) -> str:
         return ""
     idle.remove(best_match)
     return best_match.name
-
-
-def natural(name: str) -> tuple[str, int, str]:
-    """Sort key under which `pool-2` comes before `pool-10`."""
-    base, _, number = name.rpartition("-")
-    return (base, int(number), name) if number.isdecimal() else (name, 0, name)
 
 
 def with_idle_servers(layout: Layout, servers: Sequence[ServerPlan]) -> tuple[ServerPlan, ...]:
@@ -116,23 +109,13 @@ def with_idle_servers(layout: Layout, servers: Sequence[ServerPlan]) -> tuple[Se
         stays = {node for node in free if not opens or not layout.topology.nodes[node].lost}
         retained = [server for server in spare if server.node in stays and set(server.gpus) <= set(free[server.node])]
         idle += [_in_use(free, server.name, server.node, server.gpus[:1]) for server in retained[:missing]]
-        fresh = _fresh_names(layout, names | {server.name for server in idle})
+        free_name = free_names(facts.pool.name, names | {server.name for server in idle} | layout.topology.taken)
         for _ in range(missing - len(idle) if opens else 0):
             node = min(opens, key=lambda name: (-len(free[name]), name))
-            idle.append(_in_use(free, next(fresh), node, tuple(free[node][:1])))
+            idle.append(_in_use(free, next(free_name), node, tuple(free[node][:1])))
     return tuple(sorted([*servers, *idle], key=lambda server: natural(server.name)))
 
 
 def _in_use(free: dict[str, list[int]], name: str, node: str, gpus: tuple[int, ...]) -> ServerPlan:
     free[node] = [gpu for gpu in free[node] if gpu not in gpus]
     return ServerPlan(name, node, gpus, ())
-
-
-def _fresh_names(layout: Layout, taken: set[str]) -> Iterator[str]:
-    base = layout.topology.facts.pool.name
-    used = taken | layout.topology.taken
-    return (
-        name
-        for name in (f"{base}-{n}" for n in range(len(used) + layout.topology.facts.min_servers))
-        if name not in used
-    )

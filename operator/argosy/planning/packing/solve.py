@@ -12,9 +12,9 @@ from argosy.planning.facts import PoolFacts
 from argosy.planning.packing.bound.candidates import with_candidates
 from argosy.planning.packing.bound.replicas import BoundReplica, bind, bound_replicas
 from argosy.planning.packing.capacity import gpus_of
-from argosy.planning.packing.eviction.by_rank import absent, fill_by_rank, lack
-from argosy.planning.packing.eviction.peaks import settle_with_peaks
+from argosy.planning.packing.eviction.by_rank import fill_by_rank, lack
 from argosy.planning.packing.eviction.settling import Settled, settle, still_lost
+from argosy.planning.packing.filling.missing import absent
 from argosy.planning.packing.filling.searched import fill
 from argosy.planning.packing.fit.fit_errors import FitErrors
 from argosy.planning.packing.layout import Layout, Replica, Topology
@@ -30,7 +30,7 @@ def pack(facts: PoolFacts) -> PoolPlan:
     total = sum(len(gpus_of(node)) for node in facts.nodes if node.ready)
     if facts.suspended:
         return PoolPlan(facts.pool, (), (), total, 0, 0)
-    settled = settle_with_peaks(facts, _settle)
+    settled = _settle_with_peaks(facts)
     layout, unschedulable = settled.layout, settled.unschedulable
     servers = with_idle_servers(layout, settled_names(layout, server_plans(layout)))
     return PoolPlan(
@@ -42,6 +42,17 @@ def pack(facts: PoolFacts) -> PoolPlan:
         gpus_one_per_model=gpus_one_per_model(placed_groups(facts.groups, servers)),
         lost=settled.lost,
     )
+
+
+def _settle_with_peaks(facts: PoolFacts) -> Settled:
+    """Return the settled layout with room next to models for what they had when they crashed, unless less is left out
+    without it: such a peak may be that of one bad request, so it takes no place from anything.
+    """
+    cautious = facts.with_peaks
+    settled = _settle(cautious)
+    if cautious is facts or not settled.unschedulable:
+        return settled
+    return min(settled, _settle(facts), key=lack)
 
 
 def _settle(facts: PoolFacts) -> Settled:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from argosy.planning.facts import Rank
 from argosy.planning.packing.eviction.settling import Settled
+from argosy.planning.packing.filling.missing import absent
 from argosy.planning.packing.layout import Layout, Replica
 from argosy.planning.packing.scoring import best
 
@@ -33,13 +34,6 @@ def fill_by_rank(start: Layout, fill: Fill) -> Settled:
     ranks = sorted({replica.rank for replica in todo if replica.rank >= first})
     # The last turn has all that lacks a place: what gave way may be of a lower rank than all that was to be placed.
     return min(together, _in_turn(start, [*ranks[:-1], _LAST], fill), key=lack)
-
-
-def absent(layout: Layout) -> list[Replica]:
-    """Return the replicas that have no place in a layout."""
-    placed = {one.replica.key for server in layout.servers.values() for one in server.placed}
-    every = (Replica(group, n) for group in layout.topology.facts.groups for n in range(group.replicas))
-    return [replica for replica in every if replica.key not in placed]
 
 
 def _first_left_out(start: Layout, together: Settled) -> Rank | None:

@@ -3,13 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from argosy.planning.packing.equivalence import Hopeless
+from argosy.planning.packing.filling.missing import Filled, cost
 from argosy.planning.packing.layout import Layout, Replica, Topology
 from argosy.planning.packing.scoring import best
 from argosy.planning.packing.search.items import items_of
 from argosy.planning.packing.search.starts.greedy import fair_starts, ranked_starts
-
-Filled = tuple[Layout, tuple[Replica, ...]]
-"""A layout, and the replicas that have no place in it, as those of the stable revision."""
 
 
 def fill_one_by_one(start: Layout, todo: Sequence[Replica]) -> Filled:
@@ -21,25 +19,17 @@ def fill_one_by_one(start: Layout, todo: Sequence[Replica]) -> Filled:
     attempts = [_fill(start, replicas) for replicas in _orders(start.topology, todo, fair=False)]
     if all(missing for _, missing in attempts):
         attempts += [_fill(start, replicas) for replicas in _orders(start.topology, todo, fair=True)]
-    return min(attempts, key=lack)
+    return min(attempts, key=cost)
 
 
 def fill_in_order(start: Layout, todo: Sequence[Replica]) -> Filled:
     """Return the layout that has replicas in addition, the highest rank first, and of it the largest."""
-    return _fill(start, by_rank(start.topology, todo))
+    return _fill(start, ranked(start.topology, todo))
 
 
-def by_rank(topology: Topology, replicas: Sequence[Replica]) -> list[Replica]:
+def ranked(topology: Topology, replicas: Sequence[Replica]) -> list[Replica]:
     """Return the replicas with the highest rank first, and of it the largest."""
     return next(_orders(topology, replicas, fair=False))
-
-
-def lack(filled: Filled) -> tuple[int, int, int]:
-    """Return what counts against a layout: groups without any replica, replicas without a place, and GPUs."""
-    layout, missing = filled
-    served = {placed.replica.group.name for server in layout.servers.values() for placed in server.placed}
-    down = {replica.group.name for replica in missing} - served
-    return len(down), len(missing), layout.gpus_used
 
 
 def _orders(topology: Topology, todo: Sequence[Replica], fair: bool) -> Iterator[list[Replica]]:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from argosy.planning.packing.filling.joined import joined
-from argosy.planning.packing.filling.one_by_one import Filled, by_rank, fill_in_order, fill_one_by_one, lack
+from argosy.planning.packing.filling.missing import Filled, cost
+from argosy.planning.packing.filling.one_by_one import fill_in_order, fill_one_by_one, ranked
 from argosy.planning.packing.layout import Layout, Replica
 from argosy.planning.packing.search.solver import solve
 
@@ -24,7 +25,7 @@ def fill(start: Layout, todo: Sequence[Replica]) -> Filled:
     fewer = joined(layout, most)
     if fewer is None:
         return fill_one_by_one(start, todo)
-    return min((fewer, missing), fill_one_by_one(start, todo), key=lack) if missing else (fewer, missing)
+    return min((fewer, missing), fill_one_by_one(start, todo), key=cost) if missing else (fewer, missing)
 
 
 def _searched(start: Layout, todo: Sequence[Replica]) -> Filled:
@@ -38,10 +39,10 @@ def _searched(start: Layout, todo: Sequence[Replica]) -> Filled:
     others = [replica for replica in missing if not replica.group.in_rollout]
     layout, larger = _placed(layout, [replica.without_surge for replica in rolling])
     layout, stable = _placed(layout, [replica.without_candidate for replica in larger])
-    return layout, tuple(by_rank(start.topology, [*others, *stable]))
+    return layout, tuple(ranked(start.topology, [*others, *stable]))
 
 
 def _placed(start: Layout, todo: Sequence[Replica]) -> Filled:
     layout, missing = solve(start, [replica for replica in todo if not replica.group.on_cpu])
     layout, of_cpus = fill_in_order(layout, [replica for replica in todo if replica.group.on_cpu])
-    return layout, tuple(by_rank(start.topology, [*missing, *of_cpus]))
+    return layout, tuple(ranked(start.topology, [*missing, *of_cpus]))

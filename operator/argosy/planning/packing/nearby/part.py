@@ -27,6 +27,6 @@ def with_part(layout: Layout, before: Layout, after: Layout) -> Layout:
     servers = {**layout.servers, **{name: after.servers[name] for name in before.servers}}
     merged = Layout(layout.topology, servers, {**layout.unallocated, **after.unallocated})
     for name in sorted(after.servers.keys() - before.servers.keys()):
-        server = replace(after.servers[name], name=merged.fresh_name())
+        server = replace(after.servers[name], name=next(merged.free_names()))
         merged = replace(merged, servers={**merged.servers, server.name: server})
     return merged

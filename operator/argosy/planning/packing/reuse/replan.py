@@ -7,8 +7,7 @@ from argosy.planning.facts import Device, PoolFacts
 from argosy.planning.nodes.reservations import retained
 from argosy.planning.packing.bound.replicas import BoundReplica, bind, bound_replicas
 from argosy.planning.packing.capacity import is_cpu_only
-from argosy.planning.packing.eviction.by_rank import absent
-from argosy.planning.packing.eviction.peaks import with_peaks
+from argosy.planning.packing.filling.missing import absent
 from argosy.planning.packing.layout import Layout, Replica
 from argosy.planning.packing.lower_bound import gpus_one_per_model, placed_groups
 from argosy.planning.packing.nearby.candidates import Candidates
@@ -16,8 +15,9 @@ from argosy.planning.packing.nearby.fill import filled_part, part_for
 from argosy.planning.packing.nearby.spare import SpareNode, seats_of, spare_nodes
 from argosy.planning.packing.reuse.basis import Basis
 from argosy.planning.packing.reuse.difference import changed_groups
-from argosy.planning.packing.servers import natural, server_plans, settled_names
+from argosy.planning.packing.servers import server_plans, settled_names
 from argosy.planning.plan import PoolPlan, ServerPlan
+from argosy.planning.server_names import natural
 
 _FEW_GROUPS = 32
 """Groups that are planned apart from the others: more of them are planned faster with all."""
@@ -31,7 +31,7 @@ def replanned(last: PoolFacts, plan: PoolPlan, facts: PoolFacts, taken: Collecti
     """
     if not _is_settled(plan, facts):
         return None
-    different, cautious = changed_groups(last, plan, facts), with_peaks(facts)
+    different, cautious = changed_groups(last, plan, facts), facts.with_peaks
     if different is None:
         return None
     changed = different | _varying(facts, cautious)

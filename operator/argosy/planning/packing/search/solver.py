@@ -122,7 +122,7 @@ def _starts(devices: Devices, items: Sequence[Item]) -> Iterator[tuple[State, li
 def _applied(layout: Layout, state: State) -> Layout:
     """Return the layout with what the state has placed, on servers that go by the GPUs that items tie together."""
     topology, devices = layout.topology, state.devices
-    names = _free_names(layout)
+    names = layout.free_names()
     done: set[int] = set()
     filled: list[tuple[Server, tuple[PlacedReplica, ...]]] = []
     for number in sorted(state.slots, key=lambda number: min(min(gpus) for gpus in state.slots[number])):
@@ -143,12 +143,3 @@ def _placed(state: State, number: int) -> PlacedReplica:
     item, index = state.items[number], state.devices.index
     slots = tuple(tuple(index[gpu] for gpu in gpus) for gpus in state.slots[number])
     return PlacedReplica(item.replica, item.assignment(slots))
-
-
-def _free_names(layout: Layout) -> Iterator[str]:
-    base, taken = layout.topology.facts.pool.name, layout.servers.keys() | layout.topology.running.keys()
-    number = 0
-    while True:
-        if (name := f"{base}-{number}") not in taken:
-            yield name
-        number += 1
