@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,10 @@ from tests.operator.planning.test_packing_properties import again, pools, seats
 from tests.properties import examples
 
 from argosy.api.values.identity import PoolKey
-from argosy.planning.facts import Footprint, Group, PoolFacts
+from argosy.planning.facts import CurrentServer, Footprint, Gpu, Group, Node, PoolFacts
+from argosy.planning.nodes.slices import first_index, is_slice
+from argosy.planning.packing.filling.joined import joined
+from argosy.planning.packing.layout import Layout, PlacedReplica, Replica, Server, Topology
 from argosy.planning.packing.solve import pack
 from argosy.planning.plan import PoolPlan
 
@@ -85,6 +89,47 @@ def test_a_limit_joins_servers_of_a_node_and_takes_no_further_gpu(seed: int) -> 
 
 def bindings(plan: PoolPlan) -> set[tuple[str, str, str, tuple[int, ...]]]:
     return {(one.group, one.model, server.node, one.gpus) for server in plan.servers for one in server.placements}
+
+
+PROFILE = first_index("1g.10gb", single=False) or 0
+A, B = lone("a", Footprint(5 * GIB)), lone("b", Footprint(5 * GIB))
+
+
+def of_two_servers(first: Group, second: Group, gpus: tuple[int, int] = (0, 1), **limits: Any) -> Layout:
+    """Return the layout of a node on which each of two servers has a replica on a GPU."""
+    node = Node("n", tuple(Gpu(index, 80 * GIB, compute=142 if is_slice(index) else 1000) for index in gpus))
+    facts = PoolFacts(PoolKey("default/p"), (node,), (first, second) if first is not second else (first,), **limits)
+    replicas = Replica(first, 0), Replica(second, 1 if first is second else 0)
+    return Layout.empty(Topology.of(facts)).with_servers(
+        (Server(f"p-{at}", "n"), (PlacedReplica(replica, ((gpu,),)),))
+        for at, (replica, gpu) in enumerate(zip(replicas, gpus, strict=True))
+    )
+
+
+def test_two_servers_of_a_node_become_one() -> None:
+    layout = of_two_servers(replace(A, size=50), replace(B, size=50), max_gpus_per_server=2, placed_bytes=100)
+    after = joined(layout, 1)
+    assert after is not None
+    assert [(server.name, server.gpus) for server in after.servers.values()] == [("p-0", (0, 1))]
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        pytest.param(of_two_servers(A, replace(B, not_on_server=frozenset("a"))), id="apart"),
+        pytest.param(of_two_servers(replace(A, size=51), replace(B, size=50), placed_bytes=100), id="documents"),
+        pytest.param(of_two_servers(A, B, max_gpus_per_server=1), id="max_gpus_per_server"),
+        pytest.param(of_two_servers(A, B, (PROFILE, PROFILE + 1)), id="slices"),
+        pytest.param(of_two_servers(A, lone("b", Footprint(gpus=1, first_gpus=True))), id="first GPUs"),
+        pytest.param(of_two_servers(*[lone("a", Footprint(5 * GIB), 2)] * 2), id="one group"),
+        pytest.param(
+            of_two_servers(A, B, current=tuple(CurrentServer(f"p-{at}", "n", (at,)) for at in range(2))), id="running"
+        ),
+    ],
+)
+def test_servers_stay_two_where_one_may_not_have_what_both_have(layout: Layout) -> None:
+    assert joined(layout, 2) == layout
+    assert joined(layout, 1) is None
 
 
 def test_a_limit_below_the_nodes_in_use_takes_one_replica_after_another() -> None:

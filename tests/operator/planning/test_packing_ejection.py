@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.operator.planning.declared import lone
@@ -61,6 +62,20 @@ def test_a_state_that_needs_its_gpus_is_as_before() -> None:
     before = dict(state.slots)
     assert search(state) == 3
     assert state.slots == before
+
+
+@pytest.mark.parametrize(("items", "gpus"), [(200, 20), (201, 23)])
+def test_nothing_is_ejected_among_more_than_200_items(items: int, gpus: int) -> None:
+    state = filled((1,) * items, {gpu: range(9 * gpu, min(items, 9 * gpu + 9)) for gpu in range(23)}, nodes=6)
+    assert state.used == 23
+    assert search(state) == gpus
+
+
+def test_several_items_are_ejected_where_no_single_one_makes_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items of 3 go next to those of 7 only once two of them gave way to the one of 6."""
+    monkeypatch.setattr(Ejection, "_move", lambda _: None)
+    state = filled((3, 3, 3, 7, 7, 6), {0: (0, 1, 2), 1: (3,), 2: (4,), 3: (5,)})
+    assert search(state) == 3
 
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=20))
