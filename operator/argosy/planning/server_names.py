@@ -16,9 +16,6 @@ def free_names(pool: str, taken: Collection[str]) -> Iterator[str]:
 
 
 def natural(name: str) -> tuple[str, int, str]:
-    """Return a sort key under which `pool-2` comes before `pool-10`.
-
-    A name without a number comes before those with one.
-    """
+    """Return a sort key under which `pool-2` comes before `pool-10`."""
     base, _, number = name.rpartition("-")
     return (base, int(number), name) if number.isdecimal() else (name, 0, name)

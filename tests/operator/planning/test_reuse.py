@@ -2,20 +2,22 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from tests.operator.planning.declared import linked_node, lone
+from tests.operator.planning.declared import gpu_node, linked_node, lone
 from tests.operator.planning.plan_rules import broken_rules
 from tests.operator.planning.random_rounds import Rounds
 
 from argosy.api.values.identity import PoolKey
-from argosy.planning.facts import CurrentServer, Footprint, PoolFacts
+from argosy.planning.facts import CurrentServer, Footprint, Group, PoolFacts
 from argosy.planning.packing import priorities
 from argosy.planning.packing.nearby import candidates, fill
 from argosy.planning.packing.pools import nodes_left
 from argosy.planning.packing.priorities import RankedPlan, pack_by_priority
 from argosy.planning.packing.reuse.difference import changed_groups
 from argosy.planning.packing.solve import pack
+from argosy.planning.requirements import NodeRequirements
 
 GIB = 1 << 30
 _DENSITY = (0.15, 0.25, 0.4)
@@ -139,3 +141,72 @@ def test_a_group_that_asks_for_more_than_there_is_is_planned_with_all() -> None:
     after = replace(facts, groups=(*facts.groups, *(lone(f"n{at}", Footprint(79 * GIB)) for at in range(17))))
     assert pack_by_priority([after], last=last).plan == pack_by_priority([after]).plan
     assert pack_by_priority([after], last=last).plan.pools[0].unplaced
+
+
+def small(*groups: Group, **others: Any) -> PoolFacts:
+    """Return a pool of a few nodes with a GPU each."""
+    nodes = tuple(gpu_node(f"n{at}") for at in range(3))
+    return PoolFacts(PoolKey("default/p"), others.pop("nodes", nodes), groups, headroom=0, **others)
+
+
+def assert_planned_alike(last: RankedPlan, *facts: PoolFacts) -> RankedPlan:
+    """Return the plan of these facts, which is the same with a last plan as without."""
+    ranked = pack_by_priority(facts)
+    assert pack_by_priority(facts, last=last).plan == ranked.plan
+    return ranked
+
+
+def test_a_pool_that_takes_a_further_gpu_is_planned_with_those_that_share_its_node() -> None:
+    """The plan of each pool says which GPUs the others have."""
+    first = small(lone("a", Footprint(40 * GIB)), nodes=(gpu_node("n", 4),))
+    second = replace(small(lone("b", Footprint(40 * GIB))), pool=PoolKey("default/q"), nodes=first.nodes)
+    started = pack_by_priority([first, second]).plan.pools
+    first, second = (replace(one, current=plan.current) for one, plan in zip((first, second), started, strict=True))
+    last = pack_by_priority([first, second])
+    after = replace(second, groups=(*second.groups, lone("c", Footprint(60 * GIB))))
+    withheld = assert_planned_alike(last, first, after).plan.pools[0].withheld
+    assert withheld != last.plan.pools[0].withheld
+
+
+@pytest.mark.parametrize("left", ["node", "gpu"])
+def test_what_waits_to_leave_a_node_or_gpu_does_so_once_another_group_is_gone(left: str) -> None:
+    _, facts = running(small(*(lone(f"m{at}", Footprint(60 * GIB)) for at in range(3))))
+    *others, node = facts.nodes
+    lost = replace(node, lost=True, schedulable=False)
+    leaving = replace(node, gpus=tuple(replace(gpu, leaving=True) for gpu in node.gpus))
+    facts = replace(facts, nodes=(*others, lost if left == "node" else leaving))
+    last = pack_by_priority([facts])
+    assert "n2" in {server.node for server in last.plan.pools[0].servers}
+    plan = assert_planned_alike(last, replace(facts, groups=facts.groups[1:])).plan
+    assert "n2" not in {server.node for server in plan.pools[0].servers}
+
+
+def test_a_misplaced_replica_moves_once_a_node_that_it_requires_is_free() -> None:
+    requires = NodeRequirements(labels=(("disk", "ssd"),))
+    nodes = tuple(gpu_node(f"n{at}", labels={"disk": disk}) for at, disk in enumerate(("ssd", "ssd", "hdd")))
+    _, facts = running(small(*(lone(f"m{at}", Footprint(60 * GIB)) for at in range(3)), nodes=nodes))
+    required = tuple(replace(group, demands=(replace(group.demands[0], requires=requires),)) for group in facts.groups)
+    last = pack_by_priority([replace(facts, groups=required)])
+    assert [one.misplaced for server in last.plan.pools[0].servers for one in server.placements].count(True) == 1
+    plan = assert_planned_alike(last, replace(facts, groups=required[1:])).plan
+    assert not any(one.misplaced for server in plan.pools[0].servers for one in server.placements)
+
+
+def test_a_group_whose_documents_no_longer_fit_may_stay_while_its_neighbour_moves() -> None:
+    needs = {"a": 30, "b": 20, "c": 40}
+    sizes = {"a": 10, "b": 50, "c": 10}
+    groups = tuple(replace(lone(name, Footprint(need * GIB)), size=sizes[name]) for name, need in needs.items())
+    current = (CurrentServer("p-0", "n0", (0,), {"a": (0,), "b": (0,)}), CurrentServer("p-1", "n1", (0,), {"c": (0,)}))
+    last, facts = running(small(*groups, placed_bytes=95, staying_bytes=100, current=current))
+    assert [server.groups for server in last.plan.pools[0].servers] == [{"a", "b"}, {"c"}]
+    plan = assert_planned_alike(last, replace(facts, groups=(replace(groups[0], size=60), *groups[1:]))).plan
+    assert [server.groups for server in plan.pools[0].servers] == [{"a"}, {"b", "c"}]
+
+
+def test_a_model_without_a_measurement_keeps_what_it_was_placed_with_next_to_a_changed_group() -> None:
+    groups = lone("a", Footprint(60 * GIB)), lone("b", Footprint(60 * GIB))
+    _, facts = running(small(*groups, nodes=(gpu_node("n", 2),)))
+    facts = changed(facts, "a", Footprint(gpus=1, assumed=True))
+    last = pack_by_priority([facts])
+    plan = assert_planned_alike(last, changed(facts, "b", Footprint(50 * GIB))).plan.pools[0]
+    assert [one.memory for server in plan.servers for one in server.placements] == [60 * GIB, 50 * GIB]
