@@ -206,17 +206,24 @@ class Layout:
         return limit is not None and len(self.servers) >= limit
 
     def nodes_with(self, group: str) -> frozenset[str]:
-        """Return the nodes that already serve a replica of a group that has several."""
-        return self._nodes_by_group.get(group, frozenset())
+        """Return the nodes that serve a replica of a group."""
+        return frozenset(self.hosting(group))
+
+    def hosting(self, group: str) -> list[str]:
+        """Return the node of each replica of a group."""
+        return [server.node for server in self.hosts(group)]
+
+    def hosts(self, group: str) -> Sequence[Server]:
+        """Return the server of each replica of a group."""
+        return self._hosts.get(group, ())
 
     @cached_property
-    def _nodes_by_group(self) -> dict[str, frozenset[str]]:
-        nodes: dict[str, set[str]] = {}
+    def _hosts(self) -> dict[str, list[Server]]:
+        hosts: dict[str, list[Server]] = {}
         for server in self.servers.values():
             for placed in server.placed:
-                if placed.replica.group.replicas > 1:
-                    nodes.setdefault(placed.replica.group.name, set()).add(server.node)
-        return {group: frozenset(of_group) for group, of_group in nodes.items()}
+                hosts.setdefault(placed.replica.group.name, []).append(server)
+        return hosts
 
     @cached_property
     def largest_size(self) -> int:
@@ -228,17 +235,12 @@ class Layout:
         """The GPUs of which none has both more memory and more compute left, with their nodes."""
         return roomiest(self.left())
 
-    def left(self, without: str = "") -> Iterator[tuple[str, int, FreeCapacity]]:
-        """Yield what each GPU has left, but for those of servers with a replica of the group `without`."""
+    def left(self) -> Iterator[tuple[str, int, FreeCapacity]]:
+        """Yield what each GPU has left."""
         for server in self.servers.values():
-            if not server.hosts(without):
-                yield from ((server.node, gpu, left) for gpu, left in server.free.items())
+            yield from ((server.node, gpu, left) for gpu, left in server.free.items())
         for node, gpus in self.unallocated.items():
             yield from ((node, gpu, self.topology.empty_gpu(node, gpu)) for gpu in gpus)
-
-    def hosting(self, group: str) -> list[str]:
-        """Return the node of each replica of a group."""
-        return [server.node for server in self.servers.values() if server.hosts(group)]
 
     def restricted(self, nodes: frozenset[str]) -> "Layout":
         """Return the layout of these nodes alone, as if the pool had no others."""

@@ -10,7 +10,7 @@ from argosy.planning.nodes.device_names import device_of
 from argosy.planning.nodes.slices import is_slice, kind_of
 from argosy.planning.packing.capacity import FULL_COMPUTE
 from argosy.planning.packing.gpu_assignment import hardness
-from argosy.planning.packing.layout import Topology
+from argosy.planning.packing.layout import Layout, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +21,17 @@ class Diagnosis:
     message: str
 
 
-def limit_of(topology: Topology, demands: tuple[Demand, ...]) -> Diagnosis | None:
+def limit_of(bare: Layout, demands: tuple[Demand, ...]) -> Diagnosis | None:
     """Return the limit that one of the models exceeds on every node, the hardest model first; None if none does.
 
-    `topology` has every GPU of the nodes, including withheld ones.
+    `bare` has nothing placed, and every GPU of the nodes, including withheld ones.
     """
     for demand in sorted(demands, key=lambda demand: (hardness(demand.footprint), demand.model)):
-        for rule in (_compute, _memory, _count, _nvlink, _per_server):
-            diagnosis = None if demand.footprint.on_cpu else rule(topology, demand)
+        one_has_all = any(gpu.takes(demand.footprint) for _, _, gpu in bare.roomiest)
+        for rule in (
+            (_count, _nvlink, _per_server) if one_has_all else (_compute, _memory, _count, _nvlink, _per_server)
+        ):
+            diagnosis = None if demand.footprint.on_cpu else rule(bare.topology, demand)
             if diagnosis:
                 return diagnosis
     return None

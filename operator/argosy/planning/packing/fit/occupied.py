@@ -40,8 +40,8 @@ def _no_free_gpus(view: FitView, demand: Demand) -> Diagnosis:
 
 def _no_free_memory(view: FitView, replica: Replica, demand: Demand) -> Diagnosis:
     """Diagnose a replica for which no GPU has enough left. The nearest miss is named, where no other replica is."""
-    layout, name = view.layout, replica.group.name
-    able = roomiest(layout.left(without=name)) if layout.nodes_with(name) else layout.roomiest
+    layout = view.layout
+    able = _roomiest_without(layout, replica.group.name)
     if not able:
         return all_have_one(replica)
     node, gpu, left = min(able, key=lambda entry: (max(_shortage(demand, entry[2])), entry[:2]))
@@ -71,6 +71,14 @@ def _reserved(demands: Iterable[Demand]) -> str:
 def _with_rest(view: FitView) -> str:
     """Return the GPUs of the pool that are out of reach, as a further clause; empty if there are none."""
     return f"; others hold GPUs too: {view.by_others}" if view.holders else ""
+
+
+def _roomiest_without(layout: Layout, group: str) -> list[tuple[str, int, FreeCapacity]]:
+    """Return the roomiest GPUs but for those of servers that have a replica of a group."""
+    theirs = {(server.node, gpu) for server in layout.hosts(group) for gpu in server.free}
+    if theirs.isdisjoint((node, gpu) for node, gpu, _ in layout.roomiest):
+        return layout.roomiest
+    return roomiest(entry for entry in layout.left() if entry[:2] not in theirs)
 
 
 def _shortage(demand: Demand, left: FreeCapacity) -> tuple[float, float]:

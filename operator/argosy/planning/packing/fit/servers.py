@@ -8,17 +8,17 @@ from argosy.planning.nodes.device_names import device_of
 from argosy.planning.nodes.slices import is_slice
 from argosy.planning.packing.fit.fit_limits import Diagnosis, hardest, limit_of, need_text
 from argosy.planning.packing.fit.view import FitView
-from argosy.planning.packing.layout import Layout, Replica, Topology
+from argosy.planning.packing.layout import Replica, Topology
 from argosy.planning.packing.scoring import fits
 
 
 def too_large(view: FitView, replica: Replica) -> Diagnosis | None:
     """Diagnose a model that no empty node could take, or models that share a server and that none could take
     together."""
-    topology = view.full.topology
-    if not topology.cpu_only and (limit := limit_of(topology, replica.group.demands)):
+    topology = view.bare.topology
+    if not topology.cpu_only and (limit := limit_of(view.bare, replica.group.demands)):
         return limit
-    if fits(Layout.empty(topology), replica):
+    if fits(view.bare, replica):
         return None
     models = ", ".join(f"{d.model} ({need_text(d)})" for d in replica.group.demands if not d.footprint.on_cpu)
     return Diagnosis(

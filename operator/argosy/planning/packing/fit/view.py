@@ -12,19 +12,21 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class FitView:
-    """A layout. `full`: the same with the GPUs that others hold as if they were free; `holders`: how many each
-    holds.
+    """A layout. `full`: the same with the GPUs that others hold as if they were free, and `bare` with nothing placed;
+    `holders`: how many each holds.
     """
 
     layout: Layout
     full: Layout
+    bare: Layout
     holders: dict[str, int]
 
     @classmethod
     def of(cls, layout: Layout) -> "FitView":
         """Return the view of a layout."""
         holders = withheld(layout.topology.nodes.values())
-        return cls(layout, _without_holders(layout, layout.topology.facts) if holders else layout, holders)
+        full = _without_holders(layout, layout.topology.facts) if holders else layout
+        return cls(layout, full, Layout.empty(full.topology), holders)
 
     def for_engines(self, group: Group) -> "FitView":
         """Return the same of those nodes alone that the group has engines for."""
@@ -36,7 +38,7 @@ class FitView:
         if len(nodes) == len(self.layout.topology.nodes):
             return self
         layout, full = (view.restricted(nodes) for view in (self.layout, self.full))
-        return FitView(layout, full, withheld(layout.topology.nodes.values()))
+        return FitView(layout, full, Layout.empty(full.topology), withheld(layout.topology.nodes.values()))
 
     @property
     def by_others(self) -> str:
