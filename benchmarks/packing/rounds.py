@@ -1,5 +1,6 @@
 """Whole rounds of a fleet that runs: every server answers, and every model that it is to have is ready."""
 
+import gc
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -8,6 +9,7 @@ from benchmarks.packing.planner import NOW
 
 from argosy.api.documents import Resource
 from argosy.api.values.reuse import RoundCache
+from argosy.cli.cluster.operator import GC_THRESHOLDS
 from argosy.planning.facts import ServerReport
 from argosy.planning.packing.priorities import RankedPlan
 from argosy.reconcile import RoundOutcome, conclude, decide, reconcile
@@ -37,7 +39,8 @@ class Rounds:
     """Rounds of one fleet after each other, each with what the operator keeps of the one before."""
 
     def __init__(self) -> None:
-        """Begin with nothing, as an operator that was just started."""
+        """Begin with nothing, as an operator that was just started; the collector runs as often as in the operator."""
+        gc.set_threshold(*GC_THRESHOLDS)
         self._cache = RoundCache()
         self._packed: RankedPlan | None = None
 
