@@ -52,13 +52,13 @@ def test_a_higher_priority_takes_the_only_gpu() -> None:
     assert lost.server == "p-0"
 
 
-def test_without_preemption_it_waits_and_the_message_names_the_way_out() -> None:
+def test_without_preemption_it_waits_and_the_message_says_why() -> None:
     never = facts([gpu_node("a")], one("low"), preemption=Preemption.NEVER)
     plan = pack(running(never, one("high", 500)))
     assert (missing(plan), plan.lost) == (["high"], ())
     message = plan.unplaced[0].message
     assert "priority 500 finds no place while low with priority 0 has one that would do" in message
-    assert "packing.preemption: LowerPriority" in message
+    assert "since packing.preemption of the pool is Never" in message
 
 
 def test_an_equal_priority_gives_no_way() -> None:
