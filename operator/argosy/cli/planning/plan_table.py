@@ -20,6 +20,7 @@ from argosy.planning.explanation.difference import Difference
 from argosy.planning.explanation.remedies.find import Remedies
 from argosy.planning.facts import Gpu, Node, PoolFacts
 from argosy.planning.nodes.device_names import named
+from argosy.planning.nodes.reservations import devices
 from argosy.planning.nodes.slices import is_slice
 from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.planning.packing.lower_bound import fewest_gpus
@@ -44,7 +45,7 @@ def plan_table(
     first, advice by resource, and what changes of what runs.
     """
     by_pool = {of_pool.pool: of_pool for of_pool in facts}
-    used = {(server.node, gpu) for pool in plan.pools for server in pool.servers for gpu in server.gpus}
+    used = devices(server for pool in plan.pools for server in pool.servers)
     tables = [_pool_table(pool, by_pool[pool.pool], used) for pool in plan.pools]
     unplaced = (Text(line, style="red") for line in (*unplaced_lines(plan, remedies), *preempted_lines(plan)))
     advices = (Text(f"{name}: {message}", style="yellow") for name, message in (advice or {}).items())
@@ -141,10 +142,13 @@ def _compute(here: Sequence[Placement], gpu: Gpu) -> str:
     return f"{bar(used, gpu.compute)} {percent(used)}{of}"
 
 
+def model_label(placement: Placement) -> str:
+    """Return a model with its instances, of several: `chat x2`."""
+    return f"{placement.model} x{placement.instances}" if placement.instances > 1 else placement.model
+
+
 def _label(placement: Placement) -> str:
-    times = f" x{placement.instances}" if placement.instances > 1 else ""
-    surge = f" (+ {gib(placement.surge)} for its rollout)" if placement.surge else ""
-    return f"{placement.model}{times}{surge}"
+    return model_label(placement) + (f" (+ {gib(placement.surge)} for its rollout)" if placement.surge else "")
 
 
 def _free(facts: PoolFacts, used: Collection[tuple[str, int]]) -> Iterator[tuple[str, str]]:

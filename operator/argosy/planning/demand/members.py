@@ -19,6 +19,11 @@ from argosy_agent.contract.builds import ModelShape
 Value = TypeVar("Value")
 
 
+def only(values: Mapping[str, Value], names: Iterable[str]) -> dict[str, Value]:
+    """Return the values of these names, where there are some."""
+    return {name: values[name] for name in names if name in values}
+
+
 @dataclass(frozen=True, slots=True)
 class Members:
     """What a pool is to serve.
@@ -90,22 +95,20 @@ class Members:
         """Return these members alone, as if the pool had no others; without what only planning reads: `moved`, `sizes`
         and `autoscaled`.
         """
-
-        def only(values: Mapping[str, Value]) -> dict[str, Value]:
-            return {name: values[name] for name in names if name in values}
-
-        engines = replace(self.engines, files=only(self.engines.files), waiting=only(self.engines.waiting))
+        engines = replace(
+            self.engines, files=only(self.engines.files, names), waiting=only(self.engines.waiting, names)
+        )
         return Members(
-            models=only(self.models),
-            ensembles=only(self.ensembles),
+            models=only(self.models, names),
+            ensembles=only(self.ensembles, names),
             broken=frozenset(name for name in names if name in self.broken),
-            runs=only(self.runs),
-            served_names=only(self.served_names),
-            shapes=only(self.shapes),
+            runs=only(self.runs, names),
+            served_names=only(self.served_names, names),
+            shapes=only(self.shapes, names),
             engines=engines,
             scaled=frozenset(name for name in names if name in self.scaled),
-            rollouts=only(self.rollouts),
-            measured=only(self.measured),
+            rollouts=only(self.rollouts, names),
+            measured=only(self.measured, names),
         )
 
     def models_of(self, name: str) -> tuple[str, ...]:

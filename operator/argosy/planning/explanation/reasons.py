@@ -83,7 +83,7 @@ class _PoolReplicas:
 
     def every(self) -> list[ExplainedReplica]:
         """Return all replicas, by group."""
-        seats = [(name, server) for server in self._plan.servers for name in {p.group for p in server.placements}]
+        seats = [(name, server) for server in self._plan.servers for name in server.groups]
         return [self._explained(self._trial.groups[name], server) for name, server in sorted(seats, key=_order)]
 
     def _explained(self, group: Group, server: ServerPlan) -> ExplainedReplica:

@@ -120,4 +120,4 @@ def replicas_of(plan: FleetPlan, pool: PoolKey, group: str) -> int:
 def servers_of(plan: FleetPlan, pool: PoolKey, group: str) -> dict[str, ServerPlan]:
     """Return the servers that a group is placed on, by name."""
     servers = (server for of_pool in plan.pools if of_pool.pool == pool for server in of_pool.servers)
-    return {server.name: server for server in servers if any(one.group == group for one in server.placements)}
+    return {server.name: server for server in servers if group in server.groups}

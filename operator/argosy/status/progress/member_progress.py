@@ -1,14 +1,15 @@
 """The part of a pool's progress that the status of one member follows from: itself, what it runs, and its adapters."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.statusparts import PreemptionStatus
 from argosy.planning.adapters import adapter_name
 from argosy.planning.demand.measured import MeasuredMemory
+from argosy.planning.demand.members import only
 from argosy.planning.facts import ServerReport
 from argosy.planning.migration.state import Note
 from argosy.planning.plan import ServerPlan, Unplaced
@@ -18,8 +19,6 @@ from argosy.status.measured.deviation import is_early
 from argosy.status.progress.pool_progress import PoolProgress
 from argosy_agent.contract import LoadedModel
 from argosy_agent.contract.builds import ModelShape
-
-Value = TypeVar("Value")
 
 
 class NamedProgress(NamedTuple):
@@ -93,7 +92,7 @@ def narrowed(progress: PoolProgress, names: Sequence[str]) -> PoolProgress:
     """Return the progress of these models and ensembles alone, as if there were no others in the pool."""
     state, members, observed = progress.state, progress.members, progress.observed
     servers = {server: None for name in names for server in state.bindings.servers.get(name, ())}
-    every, reported = set(names), dict(_of(observed.reported, names))
+    every, reported = set(names), only(observed.reported, names)
     reporting = {server: None for of_name in reported.values() for server in of_name}
     return replace(
         progress,
@@ -102,7 +101,7 @@ def narrowed(progress: PoolProgress, names: Sequence[str]) -> PoolProgress:
             members=replace(members.of_names(names), broken=frozenset(), scaled=frozenset()),
             bindings=replace(
                 state.bindings,
-                servers=dict(_of(state.bindings.servers, names)),
+                servers=only(state.bindings.servers, names),
                 names={server: state.bindings.names[server] & every for server in servers},
                 unschedulable=frozenset(),
             ),
@@ -119,15 +118,11 @@ def narrowed(progress: PoolProgress, names: Sequence[str]) -> PoolProgress:
             current={},
             nodes={},
             targets={},
-            priorities=dict(_of(state.priorities, names)),
+            priorities=only(state.priorities, names),
         ),
         notes={one: note for one, note in progress.notes.items() if one[1] in every and one[0] in servers},
-        servers=dict(_of(progress.servers, servers)),
-        pinned=dict(_of(progress.pinned, names)),
-        unplaced=dict(_of(progress.unplaced, names)),
-        lost_to=dict(_of(progress.lost_to, names)),
+        servers=only(progress.servers, servers),
+        pinned=only(progress.pinned, names),
+        unplaced=only(progress.unplaced, names),
+        lost_to=only(progress.lost_to, names),
     )
-
-
-def _of(values: Mapping[str, Value], names: Mapping[str, None] | Sequence[str]) -> Iterator[tuple[str, Value]]:
-    return ((name, values[name]) for name in names if name in values)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from argosy.cli.planning.picture.svg import box, characters, fitted, named_box, text
+from argosy.cli.planning.plan_table import model_label
 from argosy.planning.amounts import gib, percent
 from argosy.planning.facts import Gpu
 from argosy.planning.nodes.device_names import named
@@ -68,11 +69,11 @@ def used_gpu(
 
 def _blocks(placements: Sequence[Placement], gpu: Gpu, colours: Mapping[str, str]) -> Iterator[_Block]:
     for placement in placements:
-        colour, times = colours[placement.model], f" x{placement.instances}" if placement.instances > 1 else ""
+        colour, label = colours[placement.model], model_label(placement)
         if placement.exclusive and not placement.memory:
-            yield _Block(placement.model + times, gpu.memory, colour, faint=True, amount="the whole GPU")
+            yield _Block(label, gpu.memory, colour, faint=True, amount="the whole GPU")
         else:
-            yield _Block(placement.model + times, placement.memory, colour)
+            yield _Block(label, placement.memory, colour)
         if placement.surge:
             yield _Block(f"rollout of {placement.model}", placement.surge, colour, faint=True)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from argosy.cli.planning.picture.gpu_picture import IDLE_HEIGHT, USED_HEIGHT, WIDTH, idle_gpu, used_gpu
 from argosy.cli.planning.picture.svg import MARGIN, Point, box, fitted
+from argosy.cli.planning.plan_table import model_label
 from argosy.planning.facts import Device, Gpu, Node
 from argosy.planning.packing.capacity import gpus_of
 from argosy.planning.plan import PoolPlan, ServerPlan
@@ -43,7 +44,7 @@ class NodePicture:
                 yield from self._gpu(gpu, _left(at), below)
             below += self._row_height(row) + GAP
         for server in self._servers:
-            models = [_named(p.model, p.instances) for p in server.placements if not p.gpus]
+            models = [model_label(placement) for placement in server.placements if not placement.gpus]
             if models:
                 yield fitted(
                     MARGIN + GAP, below + 14, width - 2 * GAP, f"CPU, server {server.name}: {', '.join(models)}"
@@ -89,7 +90,3 @@ def width_for(gpus: int) -> int:
 
 def _left(at: int) -> int:
     return MARGIN + GAP + at * (WIDTH + GAP)
-
-
-def _named(model: str, instances: int) -> str:
-    return f"{model} x{instances}" if instances > 1 else model

@@ -1,12 +1,12 @@
 """The part of a pool that one server's next step follows from: what it has and is to have, and who else has that."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.reuse import RoundCache
-from argosy.planning.demand.members import Members
+from argosy.planning.demand.members import Members, only
 from argosy.planning.migration.bindings import PlannedBindings
 from argosy.planning.migration.observed import Observed
 from argosy.planning.plan import ServerPlan
@@ -98,18 +98,13 @@ class ServerViews:
         """Return the pool as if there were nothing but this server, and what else has something of it."""
         members, observed, here, names = self.members, self.observed, server.name, self._names(server)
         of_names = members.of_names(names)
-        host = dict(_of(members.engines.nodes, (server.node,)))
-        of_names = replace(of_names, runs={}, broken=frozenset(), shapes={})
-        of_names = replace(of_names, engines=replace(of_names.engines, nodes=host, waiting={}))
+        engines = replace(of_names.engines, nodes=only(members.engines.nodes, (server.node,)), waiting={})
+        of_names = replace(of_names, runs={}, broken=frozenset(), shapes={}, engines=engines)
         bindings = PlannedBindings({}, {here: self.bindings.names[here]}, frozenset())
         seen = Observed(
-            reported=dict(_of(observed.reported, names)),
-            loaded=dict(_of(observed.loaded, (here,))),
-            served=dict(_of(observed.served, (here,))),
-            sources=dict(_of(observed.sources, names)),
+            reported=only(observed.reported, names),
+            loaded=only(observed.loaded, (here,)),
+            served=only(observed.served, (here,)),
+            sources=only(observed.sources, names),
         )
         return of_names, bindings, seen
-
-
-def _of(values: Mapping[str, Value], names: Iterable[str]) -> Iterator[tuple[str, Value]]:
-    return ((name, values[name]) for name in names if name in values)

@@ -27,10 +27,10 @@ def limit_of(bare: Layout, demands: tuple[Demand, ...]) -> Diagnosis | None:
     `bare` has nothing placed, and every GPU of the nodes, including withheld ones.
     """
     for demand in sorted(demands, key=lambda demand: (hardness(demand.footprint), demand.model)):
-        one_has_all = any(gpu.takes(demand.footprint) for _, _, gpu in bare.roomiest)
-        for rule in (
-            (_count, _nvlink, _per_server) if one_has_all else (_compute, _memory, _count, _nvlink, _per_server)
-        ):
+        rules = [_count, _nvlink, _per_server]
+        if not any(gpu.takes(demand.footprint) for _, _, gpu in bare.roomiest):
+            rules = [_compute, _memory, *rules]
+        for rule in rules:
             diagnosis = None if demand.footprint.on_cpu else rule(bare.topology, demand)
             if diagnosis:
                 return diagnosis

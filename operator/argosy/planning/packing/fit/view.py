@@ -1,6 +1,7 @@
 """The view of a layout in which a replica finds no place: what is free, and what would be without other holders."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from argosy.planning.facts import Group, PoolFacts
 from argosy.planning.nodes.reservations import withheld
@@ -10,23 +11,26 @@ _NAMED = 3
 """How many holders of GPUs a message names."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FitView:
-    """A layout. `full`: the same with the GPUs that others hold as if they were free, and `bare` with nothing placed;
-    `holders`: how many each holds.
+    """A layout. `full`: the same with the GPUs that others hold as if they were free; `holders`: how many each
+    holds.
     """
 
     layout: Layout
     full: Layout
-    bare: Layout
     holders: dict[str, int]
 
     @classmethod
     def of(cls, layout: Layout) -> "FitView":
         """Return the view of a layout."""
         holders = withheld(layout.topology.nodes.values())
-        full = _without_holders(layout, layout.topology.facts) if holders else layout
-        return cls(layout, full, Layout.empty(full.topology), holders)
+        return cls(layout, _without_holders(layout, layout.topology.facts) if holders else layout, holders)
+
+    @cached_property
+    def bare(self) -> Layout:
+        """The full layout with nothing placed."""
+        return Layout.empty(self.full.topology)
 
     def for_engines(self, group: Group) -> "FitView":
         """Return the same of those nodes alone that the group has engines for."""
@@ -38,7 +42,7 @@ class FitView:
         if len(nodes) == len(self.layout.topology.nodes):
             return self
         layout, full = (view.restricted(nodes) for view in (self.layout, self.full))
-        return FitView(layout, full, Layout.empty(full.topology), withheld(layout.topology.nodes.values()))
+        return FitView(layout, full, withheld(layout.topology.nodes.values()))
 
     @property
     def by_others(self) -> str:

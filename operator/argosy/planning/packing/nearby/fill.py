@@ -1,6 +1,6 @@
 """Filling: few replicas get their places in a part of the pool, where that takes no further GPU than in all of it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from argosy.planning.packing.filling.searched import fill
 from argosy.planning.packing.layout import Layout, Replica
@@ -23,7 +23,8 @@ def part_for(
     limited = start.topology.facts.max_servers is not None or start.topology.cpu_only
     if limited or len(todo) > _FEW_REPLICAS or any(replica.group.in_rollout for replica in todo):
         return None
-    candidates = candidates_for(todo, spare(), _hosting(start, {replica.group.name for replica in todo}))
+    hosting = {replica.group.name: start.nodes_with(replica.group.name) for replica in todo}
+    candidates = candidates_for(todo, spare(), hosting)
     return candidates if _LEAST * len(candidates.nodes) <= nodes else None
 
 
@@ -36,13 +37,3 @@ def filled_part(start: Layout, todo: Sequence[Replica], candidates: Candidates) 
     if missing or after.gpus_used > before.gpus_used + candidates.fewest:
         return None
     return with_part(start, before, after)
-
-
-def _hosting(layout: Layout, groups: Iterable[str]) -> dict[str, set[str]]:
-    """Return the nodes of each group's replicas."""
-    result: dict[str, set[str]] = {name: set() for name in groups}
-    for server in layout.servers.values():
-        for placed in server.placed:
-            if placed.replica.group.name in result:
-                result[placed.replica.group.name].add(server.node)
-    return result

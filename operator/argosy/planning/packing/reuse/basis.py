@@ -39,14 +39,14 @@ class Basis:
         planned = {server.name: server for server in self.plan.servers}
         now = {server.node for server in self.facts.current if not models.isdisjoint(server.placed)}
         gone = {server.node for server in self.facts.current if server.name not in planned}
-        hosts = (server for server in self.plan.servers if not self.changed.isdisjoint(_groups_of(server)))
+        hosts = (server for server in self.plan.servers if not self.changed.isdisjoint(server.groups))
         left = {server.node for server in hosts}
         return frozenset(now | gone | left)
 
     def layout(self, nodes: Collection[str]) -> Layout | None:
         """Return the layout of these nodes; None where something on them is not as it would be planned."""
         servers = [server for server in self.plan.servers if server.node in nodes]
-        names = {placement.group for server in servers for placement in server.placements} | self.changed
+        names = self.changed.union(*(server.groups for server in servers))
         groups = {group.name: group for group in self.facts.groups if group.name in names}
         empty = Layout.empty(self._topology(nodes, groups)).without_leaving
         servers_before = [(Server(server.name, server.node), self._placed(server, groups)) for server in servers]
@@ -90,7 +90,3 @@ class Basis:
             if server.node not in layout.unallocated:
                 for one in server.placements:
                     yield Seat(server.node, one.gpus, one.memory, one.compute, one.exclusive)
-
-
-def _groups_of(server: ServerPlan) -> Iterator[str]:
-    return (placement.group for placement in server.placements)

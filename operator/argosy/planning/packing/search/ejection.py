@@ -130,8 +130,8 @@ class Ejection:
     def _sets(self, item: Item, node: int, counts: Sequence[int]) -> Iterator[tuple[int, float, int, tuple[int, ...]]]:
         """Yield items of a node that free enough memory for another one, with how hard they were to place."""
         state, random, failures = self._state, self._random, self._failures
-        here = list({number for gpu in state.devices.of_node(node) for number in state.on[gpu]})
-        here = sorted(random.sample(sorted(here), min(len(here), _OF_NODE)))
+        here = sorted({number for gpu in state.devices.of_node(node) for number in state.on[gpu]})
+        here = sorted(random.sample(here, min(len(here), _OF_NODE)))
         lacking = item.memory - state.node_free[node] if not state.nodes.counts[node] else 0
         rows = [(number, failures[number], state.items[number].memory) for number in here]
         for count in counts:
