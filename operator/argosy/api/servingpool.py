@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
@@ -334,7 +335,7 @@ class ServingPool(ApiResource):
     )
     status: ServingPoolStatus | None = Field(default=None, description="The observed state, written by the operator.")
 
-    @property
+    @cached_property
     def key(self) -> PoolKey:
         """The key of the pool, by which members, servers and objects refer to it."""
         return PoolKey.of(self.namespace, self.name)

@@ -4,6 +4,7 @@ An alias is a routed model whose variants are adapters, chosen by weight.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Final, Self
 
 from pydantic import PrivateAttr
@@ -48,7 +49,7 @@ class AdapterModel(InferenceModel):
         made._loaded_into = tuple(variants) or (model.name,)
         return made
 
-    @property
+    @cached_property
     def identity(self) -> Identity:
         """Its kind, which is no resource's, with its namespace and name."""
         return Identity.of(ADAPTER, self.namespace, self.name)

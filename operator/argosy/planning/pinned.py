@@ -8,7 +8,7 @@ only. The operator numbers revisions, so that `spec.version` need not be raised 
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Self
 
 from argosy.api.ensemble import Ensemble, EnsembleSpec
@@ -34,7 +34,7 @@ class PinnedEnsemble(Ensemble):
             return ensemble
         return cls.model_construct(metadata=ensemble.metadata, spec=ensemble.spec, status=ensemble.status)
 
-    @property
+    @cached_property
     def identity(self) -> Identity:
         """The identity of the ensemble that it is a revision of."""
         return Identity.of("Ensemble", self.namespace, self.name)

@@ -6,7 +6,7 @@ a new version takes over once every variant of it is ready. It has the identity 
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Self, TypeGuard
 
 from pydantic import PrivateAttr
@@ -44,7 +44,7 @@ class VariantModel(InferenceModel):
         made._routing = model.spec.routing
         return made
 
-    @property
+    @cached_property
     def identity(self) -> Identity:
         """Its kind, which is no resource's, with its namespace and name."""
         return Identity.of(VARIANT, self.namespace, self.name)
@@ -101,7 +101,7 @@ class RoutedModel(Ensemble):
         made._declared = model
         return made
 
-    @property
+    @cached_property
     def identity(self) -> Identity:
         """The identity of the declared model."""
         return Identity.of("InferenceModel", self.namespace, self.name)
@@ -156,7 +156,7 @@ class AliasModel(RoutedModel):
         metadata = model.metadata.model_copy(update={"name": adapter_name(model.name, alias), "annotations": {}})
         return made.model_copy(update={"metadata": metadata})
 
-    @property
+    @cached_property
     def identity(self) -> Identity:
         """Its kind, which is no resource's, with its namespace and name."""
         return Identity.of(ALIAS, self.namespace, self.name)

@@ -130,3 +130,15 @@ def test_a_body_of_the_api_server_is_read_with_all_its_metadata() -> None:
     assert model.metadata.generation == 3
     assert model.status is not None
     assert model.status.ready
+
+
+def test_a_copy_with_other_metadata_has_other_names_and_is_equal_whatever_was_asked_of_it() -> None:
+    spec = {"poolRef": {"name": "p"}, "modelFormat": {"name": "python"}, "version": 1, "storageUri": "file:m"}
+    body = {"apiVersion": "argosy.dev/v1alpha1", "kind": "InferenceModel", "metadata": {"name": "a"}, "spec": spec}
+    model, same = parse_body(body)[0], parse_body(body)[0]
+    assert isinstance(model, InferenceModel)
+    assert (model.identity, model.pool_key, model.served_name) == ("InferenceModel default/a", "default/p", "a")
+    assert model == same
+    renamed = model.model_copy(update={"metadata": model.metadata.model_copy(update={"name": "b"})})
+    assert (renamed.identity, renamed.key, renamed.name) == ("InferenceModel default/b", "default/b", "b")
+    assert renamed.model_dump() == {**model.model_dump(), "metadata": renamed.metadata.model_dump()}

@@ -1,6 +1,8 @@
 """API version, kind and metadata of resources."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
@@ -56,30 +58,37 @@ class ObjectMeta(ApiModel):
 
 
 class ApiResource(ApiModel):
-    """A resource: type, metadata, spec and status."""
+    """A resource: type, metadata, spec and status. It makes its names once: a round asks for them many times."""
 
     metadata: ObjectMeta = Field(description="The resource's name, namespace and labels.")
 
-    @property
+    @cached_property
     def name(self) -> str:
         """`metadata.name`."""
         return self.metadata.name
 
-    @property
+    @cached_property
     def namespace(self) -> str:
         """`metadata.namespace`."""
         return self.metadata.namespace
 
-    @property
+    @cached_property
     def key(self) -> str:
         """`namespace/name`."""
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
-    @property
+    @cached_property
     def identity(self) -> Identity:
         """Its kind, namespace and name, as in messages."""
         metadata = self.metadata
         return Identity.of(type(self).__name__, metadata.namespace, metadata.name)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, which makes names of its own: they may follow from what is updated."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied
 
 
 RevisionHistoryLimit = Annotated[
@@ -101,12 +110,12 @@ class PoolMember(ApiResource):
 
     spec: Any
 
-    @property
+    @cached_property
     def served_name(self) -> str:
         """Its name for clients: `spec.modelName`, or else `metadata.name`."""
         return self.spec.model_name or self.name
 
-    @property
+    @cached_property
     def pool_key(self) -> PoolKey:
         """The key of its pool."""
         return PoolKey.of(self.metadata.namespace, self.spec.pool_ref.name)
