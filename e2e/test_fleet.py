@@ -139,7 +139,8 @@ def _is_up_to_date(operator: OperatorProcess) -> bool:
 
 
 def test_three_hundred_models_are_served(cluster: Cluster, operators: list[OperatorProcess], nodes: list[str]) -> None:
-    pool = {"apiVersion": API, "kind": "ServingPool", "metadata": {"name": "fleet"}, "spec": {"maxGpusPerServer": GPUS}}
+    spec = {"maxGpusPerServer": GPUS, "packing": {"consolidateAfter": "1s"}}
+    pool = {"apiVersion": API, "kind": "ServingPool", "metadata": {"name": "fleet"}, "spec": spec}
     leader = _leader(operators)
     _apply(cluster, [pool, *map(_model, range(MODELS))])
     leader.until("every model Ready", lambda: _all_ready(cluster), CONVERGES_S, ASK_S)
@@ -208,8 +209,15 @@ def _version(body: Body) -> str:
 
 
 def _rests(cluster: Cluster, leader: OperatorProcess) -> None:
-    """Wait until the operator finds nothing to write: what is Ready may still be followed by what drained."""
+    """Wait until the operator finds nothing to write: what is Ready may still be followed by what drained, and a pool
+    that came to rest by a search for GPUs that could come free.
+    """
+    leader.until("a search", lambda: _is_searched(cluster), CONVERGES_S)
     leader.until("a round without a write", lambda: not _written_in_a_resync(cluster, leader), CONVERGES_S)
+
+
+def _is_searched(cluster: Cluster) -> bool:
+    return bool(cluster.read("servingpool", "fleet")["status"].get("consolidation", {}).get("nextSearch"))
 
 
 def _written_in_a_resync(cluster: Cluster, leader: OperatorProcess) -> Counter[str]:
