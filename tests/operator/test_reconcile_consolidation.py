@@ -158,7 +158,7 @@ def test_a_move_to_where_it_does_not_load_is_taken_back_and_stops_the_others() -
     cluster.refuses = frozenset({("a1", 1)})
     run(cluster, auto, 40)
     failed = status_of(cluster)
-    assert failed.failure == "a1 from p-0 to p-1: does not load"
+    assert failed.failure == "a1 from p-0 on node a to p-1 on node b: does not load"
     assert cluster.routed()["a1"] == {"p-0"}
     assert len(cluster.servers) == 3
     cluster.refuses = frozenset()
@@ -179,7 +179,9 @@ def test_a_move_that_does_not_arrive_is_taken_back_after_fifteen_minutes() -> No
     assert status_of(cluster).moving
     cluster.now += timedelta(minutes=15)
     run(cluster, auto, 20)
-    assert status_of(cluster).failure == "a1 from p-0 to p-1: it is not reached there after 15 minutes"
+    assert (
+        status_of(cluster).failure == "a1 from p-0 on node a to p-1 on node b: it is not reached there after 15 minutes"
+    )
     assert cluster.routed()["a1"] == {"p-0"}
 
 

@@ -285,5 +285,5 @@ def test_on_one_machine_variants_share_a_server() -> None:
     (here,) = for_this_machine([separate()], 2)
     assert isinstance(here, InferenceModel)
     assert here.spec.routing.placement == "SameServer"
-    (line,) = without_effect([separate()])
+    (line,) = without_effect([separate()], 1)
     assert line == f"{NAME}: spec.routing.placement: variants share a server, which chooses one for each request"

@@ -12,6 +12,7 @@ class ConsolidationMove(StatusPart):
 
     name: str = Field(description="The model, or the models of an ensemble.")
     from_server: str = Field(description="The server that it leaves.")
+    from_node: str = Field(default="", description="The node of that server.")
     to_server: str = Field(description="The server that it goes to.")
     to_node: str = Field(default="", description="The node of that server, which may not be there yet.")
     bytes: Quantity = Field(default=0, description="Its memory, which is loaded there.")

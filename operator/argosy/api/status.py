@@ -261,11 +261,11 @@ class EnsembleStatus(ResourceStatus):
 
 
 class GpuHolder(StatusPart):
-    """A holder of GPUs on the pool's nodes that is not the pool."""
+    """A holder of GPUs on the pool's nodes that is not the pool, or why some cannot be used."""
 
     holder: str = Field(
-        description="The holder: Pod namespace/name, ServingPool namespace/name, a build of an engine, MIG, or a "
-        "cordon."
+        description="The holder: Pod, ServingPool or ResourceClaim namespace/name, or a build of an engine. Where "
+        "nothing holds them, why they cannot be used: MIG, a ResourceSlice, a taint or a cordon."
     )
     gpus: Int = Field(default=0, ge=0, description="The number of its GPUs.")
 
@@ -276,9 +276,10 @@ class GpuCount(StatusPart):
     total: Int = Field(default=0, ge=0, description="All GPUs of the selected nodes.")
     used: Int = Field(default=0, ge=0, description="GPUs of this pool's servers.")
     free: Int = Field(default=0, ge=0, description="Free GPUs.")
-    withheld: Int = Field(default=0, ge=0, description="GPUs of others: other Pods, other pools' servers.")
+    withheld: Int = Field(default=0, ge=0, description="GPUs that others hold, or that cannot be used.")
     withheld_by: tuple[GpuHolder, ...] = Field(
-        default=(), description="The holders of withheld GPUs: the ten with the most. Further holders have the rest."
+        default=(),
+        description="The holders of withheld GPUs, and why others cannot be used: the ten with the most GPUs.",
     )
     one_per_model: Int = Field(default=0, ge=0, description="GPUs that the same models would take if they shared none.")
     lower_bound: Int = Field(

@@ -9,7 +9,7 @@ import pytest
 import typer
 import yaml
 from click.testing import Result
-from tests.operator.planning.declared import body
+from tests.operator.planning.declared import body, model_body
 from typer.testing import CliRunner
 
 from argosy.cli.planning.plan import plan
@@ -95,7 +95,7 @@ def test_gpus_that_cannot_be_had_completely_are_neither_free_nor_used(example: P
     file.write_text(yaml.safe_dump_all(nodes))
     result = json.loads(planned(example, "-o", "json").stdout)
     assert (result["gpusTotal"], result["gpusUsed"], result["gpusWithheld"], result["gpusFree"]) == (8, 3, 2, 3)
-    assert "3 of 8 free, 2 held by others" in planned(example).stdout
+    assert "3 of 8 free, 2 that cannot be used." in planned(example).stdout
 
 
 def test_nodes_that_the_pool_does_not_select_are_left_alone(example: Path) -> None:
@@ -261,6 +261,34 @@ def test_why_models_are_where_they_are_is_explained() -> None:
     (entry,) = json.loads(planned(EXAMPLE, "--explain", "-o", "json").stdout)["explanations"]
     assert (entry["group"], entry["rule"], entry["node"]) == ("chat-70b", "SharesServer", "h100-a")
     assert "explanations" not in json.loads(planned(EXAMPLE, "-o", "json").stdout)
+
+
+def test_what_has_no_replica_is_named_with_the_reason(tmp_path: Path) -> None:
+    models = [
+        model_body("stopped", replicas=0),
+        model_body("asleep", minReplicas=0, maxReplicas=2),
+        model_body("awake"),
+        model_body("idle", poolRef={"name": "q"}),
+    ]
+    pools = [body("ServingPool", "p"), body("ServingPool", "q", suspend=True)]
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump_all([*pools, *models]))
+    arguments = ("-f", tmp_path / "fleet.yaml", "--nodes", EXAMPLE / "nodes.yaml")
+    lines = run(*arguments).stdout.splitlines()
+    asleep = (
+        "asleep has no replica: it is at zero until requests come (minReplicas: 0); to plan with some, set replicas"
+    )
+    assert asleep in lines
+    assert "stopped has no replica: replicas is 0" in lines
+    assert "idle has no replica: its pool is suspended (spec.suspend)" in lines
+    named = run(*arguments, "--explain", "asleep").stdout
+    assert asleep in named
+    assert "stopped has no replica" not in named
+    document = json.loads(run(*arguments, "-o", "json").stdout)["withoutReplicas"]
+    assert [(one["pool"], one["group"]) for one in document] == [
+        ("default/p", "asleep"),
+        ("default/p", "stopped"),
+        ("default/q", "idle"),
+    ]
 
 
 def test_names_to_explain_are_those_of_the_fleet() -> None:

@@ -58,8 +58,9 @@ def test_what_would_be_moved_is_printed_with_what_comes_free(running: Path, tmp_
     (step,) = json.loads(run("-f", left, *more, "-o", "json").stdout)["consolidation"]
     assert (step["pool"], step["gpusFreed"], step["bytes"]) == ("default/p", 1, 20 << 30)
     (move,) = step["moves"]
-    assert f"  {move['group']} from {move['from']} to {move['to']} on node {move['toNode']} (20 GiB)" in table.stdout
-    assert f"{move['group']} from {move['from']} to" in run("-f", left, *more, "-o", "svg").stdout
+    ends = f"from {move['from']} on node {move['fromNode']} to {move['to']} on node {move['toNode']}"
+    assert f"  {move['group']} {ends} (20 GiB)" in table.stdout
+    assert f"{move['group']} {ends}" in run("-f", left, *more, "-o", "svg").stdout
 
 
 def test_nothing_is_recommended_without_a_running_fleet_or_with_off(running: Path, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def observed(*servers: CurrentServer, pods: dict[str, dict[str, int]] | None = N
 def test_every_pool_is_planned_from_what_runs() -> None:
     snapshot = observed(ON_B)
     running = {key: of_pool.servers for key, of_pool in snapshot.pools.items()}
-    changes = difference(running, built_plan(snapshot, NOW)[0].plan)
+    changes = difference(running, built_plan(snapshot, NOW)[0].plan, snapshot.nodes)
     assert changes.moved == ()
     assert [(one.model, one.after.gpus) for one in changes.placed if one.after] == [("other", (0,))]
 
@@ -46,7 +46,7 @@ def test_a_node_is_taken_from_what_runs() -> None:
     snapshot = observed(ON_B)
     plan = built_plan(changed(snapshot, Changes(without_nodes=("b",))).snapshot, NOW)[0].plan
     running = {key: of_pool.servers for key, of_pool in snapshot.pools.items()}
-    (move,) = difference(running, plan).moved
+    (move,) = difference(running, plan, snapshot.nodes).moved
     assert (move.before and move.before.node, move.after and move.after.node) == ("b", "a")
 
 

@@ -166,8 +166,8 @@ def test_moves_are_arrows_from_one_gpu_to_the_other() -> None:
     node = Node("n", (Gpu(0, 80 * GIB), Gpu(1, 80 * GIB)), "H100")
     server = ServerPlan("small-1", "n", (1,), (Placement("m", 1, "m", (1,), 1, 40 * GIB, 500),))
     plan = FleetPlan((PoolPlan(POOL, (server,), (), 2, 1, 1),))
-    moved = Change(POOL, "m", Location("small-0", "n", (0,)), Location("small-1", "n", (1,)))
-    gone = Change(POOL, "m", Location("small-0", "other", (0,)), Location("small-1", "n", (1,)))
+    moved = Change(POOL, "m", Location("small-0", "n", (0,), "GPU 0"), Location("small-1", "n", (1,), "GPU 1"))
+    gone = Change(POOL, "m", Location("small-0", "other", (0,), "GPU 0"), Location("small-1", "n", (1,), "GPU 1"))
     picture = plan_picture(plan, [PoolFacts(POOL, (node,), ())], Difference(moved=(moved, gone)))
     (arrow,) = [path for path in ElementTree.fromstring(picture).iter(f"{SVG}path") if path.get("marker-end")]
     start, end = re.findall(r"(\d+) (\d+)", arrow.get("d", ""))[0::2]
@@ -181,7 +181,7 @@ def test_moves_between_the_same_gpus_are_one_arrow_that_says_how_many() -> None:
     node = Node("n", (Gpu(0, 80 * GIB), Gpu(1, 80 * GIB)), "H100")
     models = [Placement(f"m{at}", 1, f"m{at}", (1,), 1, 10 * GIB, 10) for at in range(3)]
     plan = FleetPlan((PoolPlan(POOL, (ServerPlan("small-1", "n", (1,), tuple(models)),), (), 2, 1, 1),))
-    locations = Location("small-0", "n", (0,)), Location("small-1", "n", (1,))
+    locations = Location("small-0", "n", (0,), "GPU 0"), Location("small-1", "n", (1,), "GPU 1")
     moved = tuple(Change(POOL, f"m{at}", *locations) for at in range(3))
     picture = plan_picture(plan, [PoolFacts(POOL, (node,), ())], Difference(moved=moved))
     arrows = [path for path in ElementTree.fromstring(picture).iter(f"{SVG}path") if path.get("marker-end")]
@@ -195,12 +195,28 @@ def test_what_consolidation_would_move_is_an_arrow_and_a_line() -> None:
         for at in range(2)
     )
     plan = FleetPlan((PoolPlan(POOL, servers, (), 2, 2, 2),))
-    step = Step("small-0", "n", 1, (Move("m0", "small-0", "small-7", "n", {"m0": (1,)}, 10 * GIB),), 1)
+    step = Step("small-0", "n", 1, (Move("m0", "small-0", "n", "small-7", "n", {"m0": (1,)}, 10 * GIB),), 1)
     picture = plan_picture(plan, [PoolFacts(POOL, (node,), ())], moves={POOL: (step,)})
     arrows = [path for path in ElementTree.fromstring(picture).iter(f"{SVG}path") if path.get("marker-end")]
     assert [path.get("marker-end") for path in arrows] == ["url(#head-moves)"]
-    assert "m0 from small-0 to small-7 on node n (10 GiB)" in texts(picture)
+    assert "m0 from small-0 on node n to small-7 on node n (10 GiB)" in texts(picture)
     assert any("1 GPU would come free" in text for text in texts(picture))
+
+
+def test_an_arrow_starts_at_the_block_of_its_model() -> None:
+    node = Node("n", (Gpu(0, 80 * GIB), Gpu(1, 80 * GIB)), "H100")
+    models = [Placement(name, 1, name, (0,), 1, size * GIB, 10) for name, size in (("large", 50), ("low", 20))]
+    servers = (
+        ServerPlan("small-0", "n", (0,), tuple(models)),
+        ServerPlan("small-1", "n", (1,), (Placement("other", 1, "other", (1,), 1, 10 * GIB, 10),)),
+    )
+    plan = FleetPlan((PoolPlan(POOL, servers, (), 2, 2, 3),))
+    step = Step("small-0", "n", 1, (Move("low", "small-0", "n", "small-1", "n", {"low": (1,)}, 20 * GIB),), 1)
+    picture = plan_picture(plan, [PoolFacts(POOL, (node,), ())], moves={POOL: (step,)})
+    (arrow,) = [path for path in ElementTree.fromstring(picture).iter(f"{SVG}path") if path.get("marker-end")]
+    x, y = map(int, re.findall(r"(\d+) (\d+)", arrow.get("d", ""))[0])
+    (block,) = [box for box in boxes(picture) if box["height"] == 40]
+    assert (x, y) == (block["x"] + block["width"] // 2, block["y"] + block["height"] // 2)
 
 
 def test_the_bar_of_compute_is_as_long_as_the_share_that_is_taken() -> None:

@@ -8,7 +8,7 @@ from argosy.controller.events.consolidation import consolidation_events
 from argosy.controller.metrics.pools import PoolMetrics
 
 GIB = 1 << 30
-MOVE = ConsolidationMove(name="chat", from_server="p-1", to_server="p-0", bytes=2 * GIB)
+MOVE = ConsolidationMove(name="chat", from_server="p-1", from_node="b", to_server="p-0", to_node="a", bytes=2 * GIB)
 
 
 def status(**fields: object) -> ServingPoolStatus:
@@ -20,10 +20,13 @@ def test_a_move_is_reported_when_it_begins_and_when_it_is_done() -> None:
     moving = status(moving=(MOVE,), moving_since="2026-01-01T00:00:00Z")
     (began,) = consolidation_events(status(), moving)
     assert (began.type, began.reason) == ("Normal", "ConsolidationMoving")
-    assert began.message == "the move of chat (2 GiB) from p-1 to p-0 begins"
+    assert began.message == "the move of chat (2 GiB) from p-1 on node b to p-0 on node a begins"
     assert list(consolidation_events(moving, moving)) == []
     (ended,) = consolidation_events(moving, status())
-    assert (ended.reason, ended.message) == ("ConsolidationMoved", "the move of chat (2 GiB) from p-1 to p-0 is done")
+    assert (ended.reason, ended.message) == (
+        "ConsolidationMoved",
+        "the move of chat (2 GiB) from p-1 on node b to p-0 on node a is done",
+    )
 
 
 def test_a_failure_is_a_warning_that_says_until_when_nothing_is_moved() -> None:

@@ -15,7 +15,7 @@ from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
 from argosy.controller.rounds.reconciler import Reconciler
 from argosy.planning.facts import Node
-from argosy.planning.nodes.holds import HOLD
+from argosy.planning.nodes.reported.holds import HOLD
 from argosy.render.workloads import Cluster, Images
 
 KEY = PoolKey("n/p")

@@ -3,6 +3,7 @@
 import errno
 import re
 import socket
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ from argosy.local.state import StateFolder, StateInUseError
 from argosy.local.views.line_view import LineView
 from argosy.local.views.rows import BuildRow, Row, ServerRow, rows
 from argosy.local.views.table_view import TableView, builds_table, models_table
+from argosy.reconcile import reconcile
+from argosy.snapshot import FleetSnapshot
 from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource
 from argosy_agent.sync.control import Tally
 from argosy_runtime import flags
@@ -244,7 +247,7 @@ def test_a_pools_variables_reach_its_servers_and_what_cannot_is_reported(workspa
     runtime = f"name: triton, image: x/y, podTemplate: {{spec: {{containers: [{container}]}}}}"
     resources = pool_of(workspace, runtime)
     assert settings(resources)["default/laptop"].environment == {"A": "x"}
-    assert [line.split(": ")[1] for line in without_effect(resources)] == [
+    assert [line.split(": ")[1] for line in without_effect(resources, 1)] == [
         "spec.runtime.name",
         "spec.runtime.image",
         "spec.runtime.podTemplate",
@@ -256,7 +259,7 @@ def test_where_a_model_may_run_has_no_effect_on_one_machine() -> None:
     spread = {"topologySpread": [{"topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}]}
     where = {"nodeSelector": {"disk": "ssd"}, "footprint": {"gpuMemory": "1Gi", "gpuType": {"products": ["NVIDIA-L4"]}}}
     resources = [declared.model("m", **where), declared.ensemble("e", "m", **spread, antiAffinity=[{"name": "n"}])]
-    assert [line.split(": ")[:2] for line in without_effect(resources)] == [
+    assert [line.split(": ")[:2] for line in without_effect(resources, 1)] == [
         ["InferenceModel default/m", "spec.nodeSelector"],
         ["InferenceModel default/m", "spec.footprint.gpuType"],
         ["Ensemble default/e", "spec.topologySpread"],
@@ -268,11 +271,30 @@ def test_where_a_model_may_run_has_no_effect_on_one_machine() -> None:
     assert here[0].spec.footprint.gpu_type is None
 
 
+def test_a_machine_with_one_gpu_has_none_to_set_free() -> None:
+    auto = [declared.pool(packing={"consolidate": "Auto", "preemption": "LowerPriority"})]
+    (line,) = without_effect(auto, 1)
+    assert line == (
+        "ServingPool default/p: spec.packing.consolidate: this machine has 1 GPU, and none comes free by a move"
+    )
+    assert without_effect(auto, 2) == without_effect([declared.pool()], 0) == []
+
+
+def test_one_machine_preempts_for_a_higher_priority_too() -> None:
+    now, low = datetime(2026, 1, 1, tzinfo=UTC), declared.model("low", memory=60)
+    resources = [declared.pool(packing={"preemption": "LowerPriority"}), low]
+    here = FleetSnapshot(for_this_machine(resources, 1), (declared.gpu_node("here", 1),))
+    here = reconcile(here, now).after(here)
+    more = for_this_machine([*resources, declared.model("high", memory=60, priority=5)], 1)
+    (pool,) = reconcile(replace(here, resources=more), now + timedelta(seconds=5)).plan.pools
+    assert [one.group for one in pool.unplaced] == ["low"]
+
+
 def test_a_template_of_variables_alone_is_all_in_effect(workspace: Any) -> None:
     runtime = "podTemplate: {spec: {containers: [{name: server, env: [{name: A}]}]}}"
     resources = pool_of(workspace, runtime)
     assert settings(resources)["default/laptop"].environment == {"A": ""}
-    assert without_effect(resources) == []
+    assert without_effect(resources, 1) == []
 
 
 def test_a_pools_flags_reach_its_servers(workspace: Any, tmp_path: Path) -> None:
@@ -381,7 +403,7 @@ def test_problems_of_an_edit_stand_below_the_table_until_solved() -> None:
 def test_what_may_scale_to_zero_is_reported_to_stay(workspace: Any, documents: Any) -> None:
     workspace.write_model("double", 2.0)
     workspace.write(documents("one", 1, "double").replace("version: 1", "version: 1\n  minReplicas: 0", 1))
-    (line,) = without_effect(read_manifests(workspace.manifests).resources)
+    (line,) = without_effect(read_manifests(workspace.manifests).resources, 1)
     assert "spec.minReplicas: it does not go to zero" in line
 
 
@@ -390,7 +412,7 @@ def test_a_models_secret_is_reported_to_be_without_effect_here(workspace: Any, d
     text = documents("one", 1, "double")
     workspace.write(text.replace("version: 1", "version: 1\n  storage: {secretName: team}", 1))
     resources = read_manifests(workspace.manifests).resources
-    assert [line.split(": ")[1] for line in without_effect(resources)] == ["spec.storage.secretName"]
+    assert [line.split(": ")[1] for line in without_effect(resources, 1)] == ["spec.storage.secretName"]
     (one,) = [resource for resource in for_this_machine(resources, 0) if resource.name == "one"]
     assert not one.spec.storage.secret_name
 
@@ -409,7 +431,7 @@ def test_the_version_of_an_ensemble_is_the_one_that_the_operator_numbered(phase,
 
 
 def test_the_login_of_a_prometheus_is_reported_to_be_without_effect_here() -> None:
-    (line,) = without_effect([pool(monitoring={"prometheus": {"url": "http://p:9090", "secretName": "login"}})])
+    (line,) = without_effect([pool(monitoring={"prometheus": {"url": "http://p:9090", "secretName": "login"}})], 1)
     assert "spec.monitoring.prometheus.secretName: there is no cluster to read it from" in line
 
 
@@ -450,7 +472,7 @@ def test_an_engines_data_is_next_to_its_manifest_and_its_image_ignored(workspace
     assert model.spec.engine is not None
     assert model.spec.engine.calibration.data_uri == (workspace.manifests / "data.npz").as_uri()
     assert any(
-        "spec.engine.image: the builder is a process of this machine" in line for line in without_effect(resources)
+        "spec.engine.image: the builder is a process of this machine" in line for line in without_effect(resources, 1)
     )
     pool, here = for_this_machine(resources, 0, workspace.root / "engines")
     assert here.spec.engine.image is None  # type: ignore[union-attr]

@@ -44,7 +44,7 @@ def test_it_stands_below_the_table(shown: list[Row]) -> None:
 
 
 def test_api_keys_of_a_secret_are_reported_to_be_without_effect() -> None:
-    (line,) = without_effect([pool(openai={"apiKeys": {"secretName": "keys"}})])
+    (line,) = without_effect([pool(openai={"apiKeys": {"secretName": "keys"}})], 1)
     assert line == (
         "ServingPool default/p: spec.openai.apiKeys: there is no cluster to read it from; "
         "set --openai-api-keys-file in spec.runtime.args"

@@ -14,6 +14,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import CurrentServer, Footprint, Node, PoolFacts
 from argosy.planning.packing.solve import pack
 from argosy.planning.plan import PoolPlan
+from argosy.planning.validation.graph import Invalid
 from argosy.planning.validation.references import check_set
 
 GIB = 1 << 30
@@ -124,6 +125,21 @@ def test_contradictions_and_unknown_names_are_refused(members: list[Any], path: 
     (problem,) = check_set([pool(), *members])
     assert problem.path == path
     assert message in problem.message
+
+
+def test_what_another_pool_has_or_is_not_valid_itself_is_no_unknown_name() -> None:
+    other = model("n", poolRef={"name": "q"})
+    (problem,) = check_set([pool(), pool("q"), model("m", **near("n")), other])
+    assert problem.message == "'n' is in pool 'q', and only members of one pool share servers; remove this"
+    broken = Invalid(frozenset({"InferenceModel default/n"}))
+    assert check_set([pool(), model("m", **apart("n"))], invalid=broken) == []
+    (problem,) = check_set([pool(), model("m", **near("n"))], invalid=replace(broken, is_error=True))
+    assert problem.message == "'n' is not valid itself; correct that first"
+
+
+def test_of_many_names_a_message_lists_the_first() -> None:
+    (problem,) = check_set([pool(), model("x", **near("unlike-any")), *(model(f"m{at:03}") for at in range(200))])
+    assert problem.message.endswith("m038, m039, and 160 more)")
 
 
 @st.composite

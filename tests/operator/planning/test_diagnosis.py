@@ -169,6 +169,14 @@ def test_gpus_of_others_are_named(facts: PoolFacts, reason: str, message: str) -
     assert (first.reason, message in first.message) == (reason, True), first
 
 
+def test_what_cannot_be_used_is_held_by_nothing() -> None:
+    mig = "MIG (nvidia.com/mig-9g.90gb, a profile that is not supported)"
+    (first,) = pack(PoolFacts(POOL, (occupied(linked_node("a", 2), mig, mig),), (lone("x", SMALL),))).unplaced
+    assert f"of the pool's 2 GPUs 2 cannot be used: 2 for {mig}. Make them usable, or add 1 GPU." in first.message
+    (first,) = pack(PoolFacts(POOL, (occupied(linked_node("a", 2), "Pod a/x", mig),), (lone("x", SMALL),))).unplaced
+    assert f"GPUs others hold 1: 1 by Pod a/x and 1 cannot be used: 1 for {mig}. Free them, make" in first.message
+
+
 def test_what_would_not_fit_without_others_either_still_names_them() -> None:
     groups = (lone("x", Footprint(56 * GIB, 100)), lone("z", Footprint(56 * GIB, 100)), lone("y", SMALL))
     facts = PoolFacts(POOL, (occupied(linked_node("a", 2), "Pod a/x"),), groups, max_servers=1)

@@ -14,8 +14,12 @@ from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
 from argosy.planning.demand.divided import with_divided
 from argosy.planning.demand.members import Members
-from argosy.planning.facts import Footprint, Group, Node, PoolFacts
+from argosy.planning.explanation.remedies.find import THOROUGH, find_remedies
+from argosy.planning.explanation.remedies.remedy import RemedyKind
+from argosy.planning.facts import Footprint, Gpu, Group, Node, PoolFacts
+from argosy.planning.nodes.slices import first_index
 from argosy.planning.packing.lower_bound import lower_bound
+from argosy.planning.packing.priorities import pack_by_priority
 from argosy.planning.packing.solve import pack
 from argosy.planning.plan import Placement, PoolPlan
 from argosy.render.config.model_config import local_devices, model_config
@@ -58,7 +62,7 @@ def test_compute_divides_instances_too() -> None:
     ("spec", "reason"),
     [
         ({"instances": 2, "memory": 70}, "GpuTooSmall"),
-        ({"instances": 5, "memory": 40}, "GpuTooSmall"),
+        ({"instances": 5, "memory": 40}, "TooFewGpusOnANode"),
         ({"instances": 2, "memory": 40, "modelFormat": {"name": "vllm"}}, "GpuTooSmall"),
         ({"memory": 40, "instanceGroups": [{"kind": "KIND_GPU", "count": 2}]}, "GpuTooSmall"),
     ],
@@ -70,7 +74,65 @@ def test_what_cannot_be_divided_is_too_large(spec: dict[str, Any], reason: str) 
 
 def test_a_server_has_no_more_gpus_than_it_may() -> None:
     (unplaced,) = planned([gpu_node("a", 4)], model("m", memory=40, instances=2), maxGpusPerServer=1).unplaced
-    assert unplaced.reason == "GpuTooSmall"
+    assert unplaced.reason == "ServerTooSmall"
+    assert unplaced.message == (
+        "m has 2 instances, which no GPU holds together. Divided evenly they need 40 GiB of each of 2 GPUs on one "
+        "server, and maxGpusPerServer lets it have 1. Raise maxGpusPerServer to 2, or lower instances to 1 and raise "
+        "minReplicas."
+    )
+
+
+def explained(nodes: list[Node], *members: Any, **limits: Any) -> tuple[str, list[str]]:
+    """Return why the only one that fits nowhere does so, and the remedies that change a setting."""
+    (facts,) = facts_of([pool(**limits), *members], nodes)
+    plan = pack_by_priority([facts]).plan
+    (unplaced,) = plan.pools[0].unplaced
+    remedies = find_remedies([facts], plan, THOROUGH).get((facts.pool, unplaced.group), ())
+    return unplaced.message, [one.text for one in remedies if one.kind is RemedyKind.SETTING]
+
+
+def test_instances_that_no_number_of_gpus_holds_name_how_many_would_fit() -> None:
+    message, remedies = explained([gpu_node("a", 4)], model("m", memory=40, instances=5))
+    assert message == (
+        "m has 5 instances, which no GPU holds together. Divided evenly they need 40 GiB of each of 5 GPUs on one "
+        "node; node a has the most that large, 4. Lower instances to 4 and raise minReplicas, or add a node with 5."
+    )
+    assert remedies == ["instances 5 → 4"]
+    assert not planned([gpu_node("a", 4)], model("m", memory=40, instances=4)).unplaced
+
+
+def test_a_limit_of_gpus_keeps_instances_from_being_divided_and_is_raised() -> None:
+    limited = ([gpu_node("a", 4)], model("m", memory=40, instances=3))
+    assert explained(*limited, maxGpusPerServer=1)[1] == ["the pool's maxGpusPerServer 1 → 3", "instances 3 → 1"]
+    assert not planned(*limited, maxGpusPerServer=3).unplaced
+
+
+def test_where_gpus_are_taken_fewer_instances_are_named() -> None:
+    others = [model(f"big{at}", memory=60, priority=5) for at in range(2)]
+    message, remedies = explained([gpu_node("a", 3)], *others, model("m", memory=30, instances=4))
+    assert "m needs 60 GiB of each of 2 GPUs" in message
+    assert remedies == ["instances 4 → 2"]
+
+
+def test_an_instance_that_fits_no_gpu_is_what_the_message_is_about() -> None:
+    message, remedies = explained([gpu_node("a", 4)], model("m", memory=70, instances=2))
+    assert message.startswith("each instance of m needs 70 GiB on one GPU; the largest usable is 64 GiB on node a")
+    assert "instances 2" not in "".join(remedies)
+
+
+def test_a_server_has_one_slice_so_nothing_is_divided_among_slices() -> None:
+    first = first_index("1g.10gb", single=False) or 0
+    slices = Node("a", tuple(Gpu(first + at, 10 * GIB) for at in range(7)))
+    message, remedies = explained([slices], model("m", memory=6, instances=2))
+    assert "node a has the most that large, 0. Lower instances to 1" in message
+    assert remedies == ["instances 2 → 1"]
+
+
+def test_equal_memory_of_another_number_of_instances_is_explained_by_itself() -> None:
+    plan = planned([gpu_node("a", 1)], model("m", memory=50, instances=2), model("n", memory=100))
+    of_m, of_n = (one.message for one in plan.unplaced)
+    assert "m has 2 instances" in of_m
+    assert of_n.startswith("n needs 100 GiB on one GPU")
 
 
 def test_where_gpus_are_taken_it_names_the_shares() -> None:

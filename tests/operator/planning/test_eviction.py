@@ -58,7 +58,7 @@ def test_without_preemption_it_waits_and_the_message_says_why() -> None:
     assert (missing(plan), plan.lost) == (["high"], ())
     message = plan.unplaced[0].message
     assert "priority 500 finds no place while low with priority 0 has one that would do" in message
-    assert "since packing.preemption of the pool is Never" in message
+    assert "since packing.preemption of the pool is Never. To give it that place, set " in message
 
 
 def test_an_equal_priority_gives_no_way() -> None:

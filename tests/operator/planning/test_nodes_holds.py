@@ -9,10 +9,10 @@ from tests.operator.planning.declared import gpu_node, pool
 from tests.operator.planning.test_nodes_slices import MEDIUM, SMALL, mixed
 
 from argosy.planning.facts import Device, Node
-from argosy.planning.nodes.holds import HOLD, CountHolds
 from argosy.planning.nodes.last_reported import hardware_text, parse_hardware, with_last_reported
-from argosy.planning.nodes.lost_gpus import GpuUse
-from argosy.planning.nodes.present import present
+from argosy.planning.nodes.reported.holds import HOLD, CountHolds
+from argosy.planning.nodes.reported.lost_gpus import GpuUse
+from argosy.planning.nodes.reported.present import present
 from argosy.planning.nodes.selection import unsteady
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

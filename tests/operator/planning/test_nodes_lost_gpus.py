@@ -6,7 +6,7 @@ from tests.operator.planning.declared import gpu_node
 
 from argosy.planning.facts import CurrentServer, Gpu, Node, ServerReport
 from argosy.planning.nodes.device_errors import failing
-from argosy.planning.nodes.lost_gpus import GpuUse, answering, without_lost
+from argosy.planning.nodes.reported.lost_gpus import GpuUse, answering, without_lost
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 
 GIB = 1 << 30

@@ -12,8 +12,8 @@ from tests.operator.planning.declared import GIB, ensemble, facts_of, gpu_node, 
 from argosy.api import Resource
 from argosy.planning.facts import CurrentServer, Device, Node, PoolFacts
 from argosy.planning.nodes.last_reported import hardware_text, parse_hardware
-from argosy.planning.nodes.lost_gpus import GpuUse, without_lost
 from argosy.planning.nodes.parse import BadNodeError, node_of
+from argosy.planning.nodes.reported.lost_gpus import GpuUse, without_lost
 from argosy.planning.nodes.reservations import reserved
 from argosy.planning.nodes.slices import compute_of, first_index, is_slice, kind_of, resource_of
 from argosy.planning.packing.priorities import pack_by_priority

@@ -68,6 +68,27 @@ def test_what_says_how_a_version_is_proven_is_reported_where_none_is() -> None:
     assert unused_model_settings(model("m", rollout=stored_defaults), pool()) == ""
 
 
+@pytest.mark.parametrize(
+    ("counts", "field"),
+    [
+        ({"replicas": 2, "minReplicas": 3}, "spec.minReplicas"),
+        ({"replicas": 0, "minReplicas": 1}, "spec.minReplicas"),
+        ({"replicas": 5, "maxReplicas": 4}, "spec.maxReplicas"),
+        ({"replicas": 3, "minReplicas": 3, "maxReplicas": 3}, ""),
+        ({"minReplicas": 3}, ""),
+    ],
+)
+def test_a_bound_that_the_number_of_replicas_is_outside_of_is_named(counts: dict[str, int], field: str) -> None:
+    for message in (
+        unused_model_settings(model("m", **counts), pool()),
+        unused_ensemble_settings(ensemble("e", {"model": "m"}, **counts), pool()),
+    ):
+        assert message.startswith(
+            f"{field}: spec.replicas is outside of it, and decides while it is set" if field else ""
+        )
+        assert bool(message) is bool(field)
+
+
 @pytest.mark.parametrize("rollout", [{}, {"steps": [{"traffic": "10%"}]}, {"shadow": {"traffic": "10%"}}, UNPROVEN])
 def test_commands_and_the_operator_agree_on_what_is_proven(rollout: dict[str, Any]) -> None:
     spec = {"rollout": rollout}

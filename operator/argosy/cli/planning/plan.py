@@ -12,9 +12,9 @@ from argosy.api import ServingPool
 from argosy.api.conditions import ConditionType, Reason
 from argosy.cli.planning.built_plan import built_plan
 from argosy.cli.planning.explanation.consolidation import consolidation_document, consolidation_lines
+from argosy.cli.planning.explanation.no_replicas import no_replica_lines, no_replicas_document
 from argosy.cli.planning.explanation.proofs import proof_lines, proofs_document
 from argosy.cli.planning.explanation.reasons import chosen, reason_lines, reasons_document
-from argosy.cli.planning.explanation.remedies import of_the_fleet
 from argosy.cli.planning.fleet.files import FleetError
 from argosy.cli.planning.fleet.options import Fleet, FleetOptions
 from argosy.cli.planning.fleet.what_if import nearest
@@ -23,6 +23,7 @@ from argosy.cli.planning.plan_document import plan_document
 from argosy.cli.planning.plan_table import plan_table
 from argosy.cli.terminal import console, print_document, refuse, with_options
 from argosy.planning.explanation.difference import difference
+from argosy.planning.explanation.no_replicas import no_replicas
 from argosy.planning.explanation.proof.prove import Proof
 from argosy.planning.explanation.proof.prove import prove as prove_plan
 from argosy.planning.explanation.reasons import explained_replicas
@@ -89,17 +90,20 @@ def plan(
     _print_notes(fleet, outcome)
     placed, facts, advice = outcome.plan, outcome.facts, _advice(outcome)
     placed, proofs = _proven(facts, placed, fleet, prove_limit or _PROVE_LIMIT) if prove else (placed, ())
-    changes = difference(fleet.running, placed) if fleet.running is not None else None
+    changes = difference(fleet.running, placed, fleet.nodes) if fleet.running is not None else None
     moves = recommended(fleet.snapshot.resources, facts, placed) if fleet.running is not None else {}
-    remedies = of_the_fleet(find_remedies(facts, placed, THOROUGH), fleet.originals)
+    remedies = find_remedies(facts, placed, THOROUGH, fleet.originals)
+    idle = no_replicas(facts, fleet.snapshot.resources)
     explained = chosen(explained_replicas(facts, placed, fleet.running), models or ()) if explain else []
     if output is Output.TABLE:
         console(_PIPE_WIDTH).print(plan_table(placed, facts, builds, advice, changes, remedies))
-        _print_lines([*consolidation_lines(moves), *proof_lines(proofs), *reason_lines(explained)])
+        without = no_replica_lines(idle, models or ())
+        _print_lines([*without, *consolidation_lines(moves), *proof_lines(proofs), *reason_lines(explained)])
     elif output is Output.SVG:
         sys.stdout.write(plan_picture(placed, facts, changes, remedies, moves))
     else:
         document = plan_document(placed, facts, builds, advice, changes, remedies)
+        document |= {"withoutReplicas": no_replicas_document(idle)} if idle else {}
         document |= {"consolidation": consolidation_document(moves)} if moves else {}
         document |= {"proofs": proofs_document(proofs)} if prove else {}
         document |= {"explanations": reasons_document(explained)} if explain else {}

@@ -9,7 +9,8 @@ from argosy.cli.planning.explanation.remedies import remedies_document
 from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.explanation.difference import Difference
 from argosy.planning.explanation.remedies.find import Remedies
-from argosy.planning.facts import PoolFacts
+from argosy.planning.facts import Device, PoolFacts
+from argosy.planning.nodes.reservations import is_held
 from argosy.planning.packing.capacity import gpus_of
 from argosy.planning.packing.lower_bound import fewest_gpus, fewest_of_pool
 from argosy.planning.plan import FleetPlan, Placement, PoolPlan, ServerPlan
@@ -78,7 +79,17 @@ def gpus_total(facts: Sequence[PoolFacts]) -> int:
 
 def gpus_withheld(facts: Sequence[PoolFacts]) -> int:
     """Return the number of those GPUs that no pool may plan with."""
-    return len({(n.name, gpu.index) for pool in facts for n in pool.nodes for gpu in gpus_of(n) if gpu.withheld_by})
+    return len(_withheld(facts))
+
+
+def gpus_unusable(facts: Sequence[PoolFacts]) -> int:
+    """Return the number of those that nothing has, and nothing can have as they are."""
+    return sum(not is_held(reason) for reason in _withheld(facts).values())
+
+
+def _withheld(facts: Sequence[PoolFacts]) -> dict[Device, str]:
+    gpus = ((node.name, gpu) for pool in facts for node in pool.nodes for gpu in gpus_of(node))
+    return {(node, gpu.index): gpu.withheld_by for node, gpu in gpus if gpu.withheld_by}
 
 
 def _pool(pool: PoolPlan, facts: PoolFacts) -> Document:

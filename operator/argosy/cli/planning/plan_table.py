@@ -12,7 +12,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.cli.planning.explanation.difference import difference_lines
 from argosy.cli.planning.explanation.preempted import preempted_lines
 from argosy.cli.planning.explanation.remedies import remedy_lines
-from argosy.cli.planning.plan_document import gpus_total, gpus_withheld
+from argosy.cli.planning.plan_document import gpus_total, gpus_unusable, gpus_withheld
 from argosy.local.builds.rows import engine_of, models_of
 from argosy.planning.amounts import gib, percent, quantity
 from argosy.planning.builds.build import ScheduledBuild
@@ -166,10 +166,11 @@ def _gap(gpus: int) -> str:
 
 
 def _totals(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Text:
-    total, withheld = gpus_total(facts), gpus_withheld(facts)
+    total, withheld, unusable = gpus_total(facts), gpus_withheld(facts), gpus_unusable(facts)
     apart, bound = plan.gpus_one_per_model, fewest_gpus(plan, facts)
     text = Text(f"\n{quantity(plan.gpus_used, 'GPU')} used", style="bold")
-    others = f", {withheld} held by others" if withheld else ""
+    others = f", {withheld - unusable} held by others" if withheld > unusable else ""
+    others += f", {unusable} that cannot be used" if unusable else ""
     text.append(f", {total - plan.gpus_used - withheld} of {total} free{others}. ", style="not bold")
     one = "Of what has a place, one" if any(pool.unplaced for pool in plan.pools) else "One"
     text.append(f"{one} model per GPU would take {apart}. ", style="not bold")

@@ -6,6 +6,7 @@ from argosy.api.consolidationstatus import ConsolidationMove, ConsolidationStatu
 from argosy.api.status import ResourceStatus, ServingPoolStatus
 from argosy.controller.events.announcements import NORMAL, WARNING, Announcement
 from argosy.planning.amounts import gib
+from argosy.planning.consolidation.moves import route
 
 BEGAN, ENDED, FAILED = "ConsolidationMoving", "ConsolidationMoved", "ConsolidationFailed"
 
@@ -26,7 +27,7 @@ def consolidation_events(before: ResourceStatus | None, now: ResourceStatus) -> 
 
 
 def _described(move: ConsolidationMove) -> str:
-    return f"the move of {move.name} ({gib(move.bytes)}) from {move.from_server} to {move.to_server}"
+    return f"the move of {move.name} ({gib(move.bytes)}) {route(move)}"
 
 
 def _subject(move: ConsolidationMove, status: ConsolidationStatus) -> str:

@@ -10,9 +10,9 @@ from argosy.planning.builds.build import JobState, ScheduledBuild
 from argosy.planning.facts import CurrentServer, Device, Node, ServerReport
 from argosy.planning.nodes.device_errors import failing
 from argosy.planning.nodes.dra.partitions import Offers
-from argosy.planning.nodes.holds import CountHolds
-from argosy.planning.nodes.lost_gpus import GpuUse, answering
-from argosy.planning.nodes.present import present
+from argosy.planning.nodes.reported.holds import CountHolds
+from argosy.planning.nodes.reported.lost_gpus import GpuUse, answering
+from argosy.planning.nodes.reported.present import present
 from argosy.planning.nodes.reservations import conceded, devices, reserved
 from argosy.planning.plan import FleetPlan
 

@@ -86,7 +86,7 @@ class ManifestSource:
         former = {resource.identity: resource for resource in self.active.resources}
         self.advice = advice_on_changes(active.resources, former)
         here = for_this_machine(active.resources, self._gpus, self._engines)
-        self.without_effect = [*without_effect(active.resources), *settings_without_effect(here)]
+        self.without_effect = [*without_effect(active.resources, self._gpus), *settings_without_effect(here)]
         self.active, self.shapes, self.problems = active, shapes, (*active.problems, *between)
 
     @property

@@ -10,6 +10,7 @@ from argosy.api.inferencemodel import InferenceModel, InferenceModelSpec
 from argosy.api.model.footprint import Footprint
 from argosy.api.model.variants import Variant, VariantPlacement
 from argosy.api.pool.openai import KEYS_FLAG
+from argosy.api.pool.packing import Consolidate
 from argosy.api.pool.podtemplate import SERVER
 from argosy.api.pool.serverflags import setting_flags
 from argosy.api.pool.tracing import tracing_flags
@@ -17,8 +18,11 @@ from argosy.api.problems import field_path
 from argosy.api.servingpool import EngineCache, Runtime, RuntimeName, ServingPool
 from argosy.api.values.storage import ModelStorage
 from argosy.local.servers.server import ServerSettings
+from argosy.planning.amounts import quantity
 
 ONE_NODE = "this machine is the only node"
+_GPUS_TO_FREE_ONE = 2
+"""What is on one GPU has to go to another one before it is free."""
 
 
 def for_this_machine(resources: Iterable[Resource], gpus: int, engines: Path | None = None) -> tuple[Resource, ...]:
@@ -62,13 +66,17 @@ def _settings(pool: ServingPool) -> ServerSettings:
     )
 
 
-def without_effect(resources: Iterable[Resource]) -> list[str]:
-    """Return a line for each setting that has no effect on a single machine."""
-    return [f"{item.identity}: {field}: {reason}" for item in resources for field, reason in _without_effect(item)]
+def without_effect(resources: Iterable[Resource], gpus: int) -> list[str]:
+    """Return a line for each setting that has no effect on a single machine with so many GPUs."""
+    return [
+        f"{item.identity}: {field}: {reason}" for item in resources for field, reason in _without_effect(item, gpus)
+    ]
 
 
-def _without_effect(resource: Resource) -> Iterator[tuple[str, str]]:
+def _without_effect(resource: Resource, gpus: int) -> Iterator[tuple[str, str]]:
     if isinstance(resource, ServingPool):
+        if resource.spec.packing.consolidate is Consolidate.AUTO and gpus < _GPUS_TO_FREE_ONE:
+            yield "spec.packing.consolidate", f"this machine has {quantity(gpus, 'GPU')}, and none comes free by a move"
         for field, reason in _of_the_runtime(resource.spec.runtime):
             yield f"spec.runtime.{field}", reason
         yield from _secrets_of(resource)

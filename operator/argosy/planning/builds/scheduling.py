@@ -15,7 +15,7 @@ from argosy.planning.builds.build import JobState, ObservedBuild, ScheduledBuild
 from argosy.planning.builds.engines import RequestedEngine
 from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.facts import CurrentServer, Device, Gpu, Node
-from argosy.planning.nodes.reservations import devices
+from argosy.planning.nodes.reservations import devices, is_held
 from argosy.planning.nodes.slices import is_slice
 from argosy.planning.variants import declared_identity
 
@@ -135,14 +135,16 @@ class _Scheduler:
     def _why(self, build: ScheduledBuild, nodes: Sequence[Node], free: Mapping[str, tuple[int, ...]]) -> str:
         """Return why a build waits: the numbers of GPUs, and the way out."""
         gpus = [(node, gpu) for node in nodes for gpu in node.gpus if not gpu.is_cpu]
-        others = sum(bool(gpu.withheld_by) for _, gpu in gpus)
+        withheld = [gpu.withheld_by for _, gpu in gpus if gpu.withheld_by]
+        others = sum(map(is_held, withheld))
+        unusable = f", and {len(withheld) - others} cannot be used" if len(withheld) > others else ""
         most = max(map(len, free.values()), default=0)
         left = sum(map(len, free.values()))
         return (
             f"it needs {quantity(build.request.gpus, 'GPU')} of compute capability {build.request.architecture} on one "
-            f"node, and {most} can be had: of the pool's {len(gpus)} servers hold {len(gpus) - others - left}, others "
-            f"{others}. A build takes nothing from what serves: remove or shrink a model for as long as it "
-            "runs, or add a GPU"
+            f"node, and {most} can be had: of the pool's {len(gpus)} servers hold {len(gpus) - len(withheld) - left}, "
+            f"others {others}{unusable}. A build takes nothing from what serves: remove or shrink a model for as "
+            "long as it runs, or add a GPU"
         )
 
 

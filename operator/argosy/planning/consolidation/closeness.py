@@ -25,7 +25,7 @@ def puts_closer(fleet: RunningFleet, moves: Iterable[Move]) -> bool:
         there = Counter(fleet.hosting(name))
         before = _added(before, closeness(groups[name], [nodes[at] for at in there.elements()]))
         there.subtract(fleet.hosts[move.source] for move in by_group[name])
-        there.update(move.node for move in by_group[name])
+        there.update(move.target_node for move in by_group[name])
         after = _added(after, closeness(groups[name], [nodes[at] for at in there.elements()]))
     return after > before
 

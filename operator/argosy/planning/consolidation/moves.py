@@ -11,14 +11,15 @@ Gpus = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One replica of a group that goes from one server to another. `gpus`: those of each of its models there; `node`:
-    the node of the server that it goes to; `bytes`: what is loaded there for it.
+    """One replica of a group that goes from one server to another, each with its node. `gpus`: those of each of its
+    models where it goes; `bytes`: what is loaded there for it.
     """
 
     group: str
     source: str
+    source_node: str
     target: str
-    node: str
+    target_node: str
     gpus: Mapping[str, Gpus]
     bytes: int
 
@@ -26,7 +27,12 @@ class Move:
     def described(self) -> ConsolidationMove:
         """The move as a status has it."""
         return ConsolidationMove(
-            name=self.group, from_server=self.source, to_server=self.target, to_node=self.node, bytes=self.bytes
+            name=self.group,
+            from_server=self.source,
+            from_node=self.source_node,
+            to_server=self.target,
+            to_node=self.target_node,
+            bytes=self.bytes,
         )
 
 
@@ -61,12 +67,18 @@ def applied(facts: PoolFacts, moves: Iterable[Move]) -> PoolFacts:
         moved = {model: needs[move.source].pop(model) for model in move.gpus if model in needs[move.source]}
         if move.target not in servers:
             gpus = tuple(sorted({gpu for of_model in move.gpus.values() for gpu in of_model}))
-            servers[move.target] = CurrentServer(move.target, move.node, gpus)
+            servers[move.target] = CurrentServer(move.target, move.target_node, gpus)
             placed[move.target], needs[move.target] = {}, {}
         placed[move.target].update(move.gpus)
         needs[move.target].update(moved)
     current = (replace(server, placed=placed[name], needs=needs[name]) for name, server in servers.items())
     return replace(facts, current=tuple(current))
+
+
+def route(move: ConsolidationMove) -> str:
+    """Return from where to where a replica goes, in words: servers with their nodes, as far as the status has them."""
+    ends = (("from", move.from_server, move.from_node), ("to", move.to_server, move.to_node))
+    return " ".join(f"{word} {server}{f' on node {node}' if node else ''}" for word, server, node in ends)
 
 
 def carried_out(facts: PoolFacts, step: Step) -> PoolFacts:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from argosy.api.consolidationstatus import ConsolidationMove
+from argosy.planning.consolidation.moves import route
 from argosy.planning.facts import PoolFacts
 from argosy.planning.migration.memory.occupancy import node_gpus
 from argosy.planning.migration.observed import Observed
@@ -89,7 +90,7 @@ def _failure(
     move: ConsolidationMove, models: Sequence[str], has_server: bool, observed: Observed, since: datetime, now: datetime
 ) -> str:
     """Return why a move has failed, of which the target is not reached; empty while it may still come."""
-    what = f"{move.name} from {move.from_server} to {move.to_server}"
+    what = f"{move.name} {route(move)}"
     if not has_server:
         return f"{what}: the server that it goes to is gone"
     reported = (one for model in models for one in observed.on(model).get(move.to_server, ()))

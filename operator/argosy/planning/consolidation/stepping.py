@@ -35,7 +35,17 @@ def moves_of(fleet: RunningFleet, server: str, before: Slots) -> tuple[Move, ...
         if receiving is None:
             return None
         models = (demand.model for demand in replica.group.demands)
-        moves.append(Move(replica.group.name, server, receiving, fleet.hosts[receiving], dict.fromkeys(models, ()), 0))
+        moves.append(
+            Move(
+                replica.group.name,
+                server,
+                fleet.hosts[server],
+                receiving,
+                fleet.hosts[receiving],
+                dict.fromkeys(models, ()),
+                0,
+            )
+        )
     return tuple(moves) if _is_ordered(moves) else None
 
 
@@ -44,7 +54,7 @@ def _move(fleet: RunningFleet, item: Item, source: str, target: str) -> Move:
     assigned = item.assignment(tuple(tuple(devices.index[gpu] for gpu in gpus) for gpus in slots))
     gpus = {demand.model: on for demand, on in zip(item.replica.group.demands, assigned, strict=True)}
     node = devices.nodes[devices.node[slots[0][0]]]
-    return Move(item.group, source, target, node, gpus, fleet.bytes_of(item))
+    return Move(item.group, source, fleet.hosts[source], target, node, gpus, fleet.bytes_of(item))
 
 
 def _free_names(fleet: RunningFleet) -> Iterator[str]:

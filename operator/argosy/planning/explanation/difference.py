@@ -1,12 +1,14 @@
 """The difference between what runs and a plan: what moves, what is new, what leaves, and what loses its place."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from argosy.api.values.identity import PoolKey
-from argosy.planning.facts import CurrentServer
+from argosy.planning.facts import CurrentServer, Node
+from argosy.planning.nodes.device_names import devices_of
+from argosy.planning.nodes.slices import device_names
 from argosy.planning.plan import FleetPlan
 
 Running = Mapping[PoolKey, Sequence[CurrentServer]]
@@ -15,11 +17,14 @@ Running = Mapping[PoolKey, Sequence[CurrentServer]]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
-    """Where one replica of a model is: the server, its node and the GPUs there. No GPU is the server's CPU."""
+    """Where one replica of a model is: the server, its node and the GPUs there. No GPU is the server's CPU. `devices`:
+    what these are called.
+    """
 
     server: str
     node: str
     gpus: tuple[int, ...]
+    devices: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +63,10 @@ class Difference:
         return not changes and self.gpus_before == self.gpus_after
 
 
-def difference(running: Running, plan: FleetPlan) -> Difference:
-    """Return what the plan changes, by pool and model, in the order of their names."""
-    pools = sorted({*running, *(pool.pool for pool in plan.pools)})
-    changes = [change for pool in pools for change in _of_pool(pool, running.get(pool, ()), plan)]
+def difference(running: Running, plan: FleetPlan, nodes: Iterable[Node]) -> Difference:
+    """Return what the plan changes, by pool and model, in the order of their names. `nodes`: those of both."""
+    pools, by_name = sorted({*running, *(pool.pool for pool in plan.pools)}), {node.name: node for node in nodes}
+    changes = [change for pool in pools for change in _of_pool(pool, running.get(pool, ()), plan, by_name)]
     after = sum(len(server.needed) for pool in plan.pools for server in pool.current)
     removed, lost = _ended([change for change in changes if change.after is None], plan)
     return Difference(
@@ -75,19 +80,24 @@ def difference(running: Running, plan: FleetPlan) -> Difference:
     )
 
 
-def _of_pool(pool: PoolKey, running: Sequence[CurrentServer], plan: FleetPlan) -> Iterator[Change]:
-    before, after = _locations(running), _locations([one for of in plan.pools if of.pool == pool for one in of.current])
+def _of_pool(
+    pool: PoolKey, running: Sequence[CurrentServer], plan: FleetPlan, nodes: Mapping[str, Node]
+) -> Iterator[Change]:
+    planned = [one for of in plan.pools if of.pool == pool for one in of.current]
+    before, after = _locations(running, nodes), _locations(planned, nodes)
     for model in sorted({*before, *after}):
         former, now = Counter(before.get(model, ())), Counter(after.get(model, ()))
         for location, other in _paired(sorted((former - now).elements()), sorted((now - former).elements())):
             yield Change(pool, model, location, other)
 
 
-def _locations(servers: Sequence[CurrentServer]) -> dict[str, list[Location]]:
+def _locations(servers: Sequence[CurrentServer], nodes: Mapping[str, Node]) -> dict[str, list[Location]]:
     locations: dict[str, list[Location]] = {}
     for server in servers:
+        node = nodes.get(server.node)
         for model, gpus in server.placed.items():
-            locations.setdefault(model, []).append(Location(server.name, server.node, gpus))
+            devices = devices_of(node, gpus) if node is not None else device_names(gpus)
+            locations.setdefault(model, []).append(Location(server.name, server.node, gpus, devices))
     return locations
 
 

@@ -74,7 +74,8 @@ class Node:
     is another each time that it starts, empty where that is not known. `fault`: why its devices cannot be read, and the
     way out. `former`: devices that servers had when they were last noted, and that it no longer reports. `settings`:
     Argosy's annotations of it. `plugged`: a device plugin offers GPUs there. `counters`: what the devices that DRA
-    drivers publish share. `unsteady`: how often its number of devices has changed lately, in words.
+    drivers publish share. `unsteady`: how often its number of devices has changed lately, in words. `excluded`:
+    published devices that are not among `gpus`, since those that are leave them nothing.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Node:
     plugged: bool = False
     counters: Mapping[str, int] = field(default_factory=dict)
     unsteady: str = ""
+    excluded: tuple[Gpu, ...] = ()
 
     def architecture(self, on_gpu: bool) -> str:
         """Return what an engine is compiled for: the compute capability of the GPUs, as `9.0`, or the CPU's name, as

@@ -60,7 +60,7 @@ class Footprint:
 class Demand:
     """One model to place: `replicas` on different servers, `instances` per device and loaded `versions` (both included
     in `footprint`). `architectures`: those with an engine; None: any. `minimum`, `declared` and `priority` as in
-    `Group`. `requires`: what its node must have.
+    `Group`. `requires`: what its node must have. `divisible`: its instances may be divided among GPUs of a server.
     """
 
     model: str
@@ -74,6 +74,7 @@ class Demand:
     priority: int = 0
     requires: NodeRequirements = NOTHING
     declared: int = 0
+    divisible: bool = False
 
     def runs_on(self, node: Node) -> bool:
         """Return whether the node has what the model requires, and there is an engine for it."""

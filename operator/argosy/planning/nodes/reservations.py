@@ -17,6 +17,8 @@ PodGpus = Mapping[str, Mapping[str, int]]
 
 Slices are listed by node and resource, as `node/nvidia.com/mig-1g.10gb`.
 """
+_HOLDERS = ("Pod ", "ServingPool ", "ResourceClaim ", "build ")
+"""How reasons to withhold a device begin that name what has it."""
 
 
 def reserved(
@@ -52,6 +54,11 @@ def withheld(nodes: Iterable[Node]) -> dict[str, int]:
             if gpu.withheld_by:
                 counts[gpu.withheld_by] = counts.get(gpu.withheld_by, 0) + 1
     return counts
+
+
+def is_held(reason: str) -> bool:
+    """Return whether a device is withheld because something has it, and not because nothing can have it as it is."""
+    return reason.startswith(_HOLDERS)
 
 
 def reclaimable(nodes: Iterable[Node]) -> dict[Device, str]:

@@ -97,6 +97,11 @@ def parts_of(profile: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def profile_of(index: int) -> str:
+    """Return the profile of a slice of this index; empty for a whole GPU, and for what a DRA driver publishes."""
+    return _decoded(index)[0]
+
+
 def device_name(index: int) -> str:
     """Return what a device of this index is called: `GPU 2`, `slice 0 of 1g.10gb`, or `partition 1500000042` of what a
     DRA driver divides.

@@ -17,6 +17,12 @@ def shape(replica: Replica) -> Shape:
     return (*_needs(replica), group.priority, group.name if own else "")
 
 
+def explained_shape(replica: Replica) -> Shape:
+    """Return a value that is the same for equivalent replicas of which the same is said but for their names."""
+    counts = ((demand.instances, demand.versions, demand.divisible) for demand in replica.group.demands)
+    return (shape(replica), *counts)
+
+
 @dataclass(slots=True)
 class Hopeless:
     """The shapes for which a layout has no place, however full it gets."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from argosy.api import Ensemble, InferenceModel, Member, Problem, Reason, Resource, ServingPool
 from argosy.api.problems import field_path
@@ -10,7 +11,7 @@ from argosy.api.values.base import Fault
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.planning.adapters import AdapterModel
 from argosy.planning.pinned import PinnedEnsemble
-from argosy.planning.validation.affinities import check_affinities
+from argosy.planning.validation.affinities import Namespace, check_affinities
 from argosy.planning.validation.folders import check_folders
 from argosy.planning.validation.graph import NONE_INVALID, Invalid, Served, check_graph, nesting_cycle
 from argosy.planning.validation.nodes import check_nodes
@@ -46,7 +47,7 @@ def check_set(
         _names_of_variants(every),
         _routed(every),
         _pools(every, invalid),
-        _runtimes(every),
+        _runtimes(every, invalid),
         _engines(every),
         _build_images(every),
         check_folders(every),
@@ -189,7 +190,7 @@ def _pools(resources: list[Resource], invalid: Invalid) -> Faults:
             yield resource, Fault(f"ServingPool {name!r} is not valid itself; correct that first", path)
 
 
-def _runtimes(resources: list[Resource]) -> Faults:
+def _runtimes(resources: list[Resource], invalid: Invalid) -> Faults:
     of_pools: dict[PoolKey, list[Member]] = {}
     for resource in resources:
         if not isinstance(resource, ServingPool):
@@ -200,7 +201,17 @@ def _runtimes(resources: list[Resource]) -> Faults:
             yield from check_runtimes(pool, (member for member in members if isinstance(member, InferenceModel)))
             yield from check_rollouts(pool, (member for member in members if not isinstance(member, Parts)))
             yield from check_nodes(pool, members)
-            yield from check_affinities(pool.name, members)
+            yield from check_affinities(pool.name, members, partial(_namespace, resources, pool, invalid))
+
+
+def _namespace(resources: Iterable[Resource], pool: ServingPool, invalid: Invalid) -> Namespace:
+    """Return what a namespace has outside of a pool: members of its other pools, and resources that are not valid."""
+    others = {
+        one.name: one.spec.pool_ref.name
+        for one in resources
+        if not isinstance(one, ServingPool | Parts) and one.namespace == pool.namespace and one.pool_key != pool.key
+    }
+    return Namespace(others, replace(invalid, names=_members(invalid.names, pool.namespace)))
 
 
 def _engines(resources: list[Resource]) -> Faults:

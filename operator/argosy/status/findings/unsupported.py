@@ -13,7 +13,23 @@ from argosy.api.values.identity import PoolKey
 
 _CHAT = "only the bundled server makes a pipeline a chat model of OpenAI's API"
 _WITHOUT_STEPS = "without steps and shadow a new version takes all requests once it is loaded; add spec.rollout.steps"
+_FIXED = (
+    "spec.replicas is outside of it, and decides while it is set; change one of the two, or leave spec.replicas out to "
+    "have Argosy scale between the bounds"
+)
 _OFF = 'spec.packing.consolidate is "Off", so nothing is moved; set it to Auto or Recommend'
+
+
+def _exceeds(member: InferenceModel | Ensemble) -> bool:
+    """Return whether `minReplicas` is more than the `replicas` that are set."""
+    least, fixed = member.spec.min_replicas, member.spec.replicas
+    return least is not None and fixed is not None and least > fixed
+
+
+def _falls_short(member: InferenceModel | Ensemble) -> bool:
+    """Return whether `maxReplicas` is less than the `replicas` that are set."""
+    most, fixed = member.spec.max_replicas, member.spec.replicas
+    return most is not None and fixed is not None and most < fixed
 
 
 def _is_idle(member: InferenceModel | Ensemble, field: str) -> bool:
@@ -44,12 +60,16 @@ _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] 
         "answers are not kept: servers keep them with the pool's spec.cache alone",
     ),
     "spec.chat": (lambda model, pool: model.spec.chat is not None and not _is_bundled(pool), _CHAT),
+    "spec.minReplicas": (lambda model, _: _exceeds(model), _FIXED),
+    "spec.maxReplicas": (lambda model, _: _falls_short(model), _FIXED),
     "spec.rollout.analysis": (lambda model, _: _is_idle(model, "analysis"), _WITHOUT_STEPS),
     "spec.rollout.sticky": (lambda model, _: _is_idle(model, "sticky"), _WITHOUT_STEPS),
     "spec.rollout.paused": (lambda model, _: _is_idle(model, "paused"), _WITHOUT_STEPS),
 }
 _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
     "spec.chat": (lambda ensemble, pool: ensemble.spec.chat is not None and not _is_bundled(pool), _CHAT),
+    "spec.minReplicas": (lambda ensemble, _: _exceeds(ensemble), _FIXED),
+    "spec.maxReplicas": (lambda ensemble, _: _falls_short(ensemble), _FIXED),
     "spec.rollout.analysis": (lambda ensemble, _: _is_idle(ensemble, "analysis"), _WITHOUT_STEPS),
     "spec.rollout.sticky": (lambda ensemble, _: _is_idle(ensemble, "sticky"), _WITHOUT_STEPS),
     "spec.rollout.paused": (lambda ensemble, _: _is_idle(ensemble, "paused"), _WITHOUT_STEPS),

@@ -17,7 +17,7 @@ from argosy.planning.consolidation.search import StepLimits
 GIB = 1 << 30
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LONG_AGO = NOW - timedelta(minutes=10)
-STEP = Step("p-1", "b", 1, (Move("m", "p-1", "p-0", "a", {"m": (0,)}, 10 * GIB),), 1)
+STEP = Step("p-1", "b", 1, (Move("m", "p-1", "b", "p-0", "a", {"m": (0,)}, 10 * GIB),), 1)
 MOVING = STEP.moves[0].described
 
 

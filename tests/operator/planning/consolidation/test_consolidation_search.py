@@ -136,7 +136,7 @@ def test_replicas_on_the_cpu_stay_apart_too() -> None:
     third = {**servers, "p-2": ("c", (), {"d": ()})}
     groups = (exclusive("x"), exclusive("y"), lone("c", Footprint(), 2), lone("d", Footprint()))
     (step,) = find_steps(running(third, groups, (*nodes, gpu_node("c", 0))), (), NO_LIMIT)
-    assert {(move.group, move.node) for move in step.moves} == {("x", "b"), ("c", "c")}
+    assert {(move.group, move.target_node) for move in step.moves} == {("x", "b"), ("c", "c")}
 
 
 def test_a_gpu_is_worth_replicas_on_one_node_as_it_is_to_a_plan() -> None:
@@ -216,7 +216,7 @@ def test_nothing_moves_there_and_back_while_models_come_and_go(seed: int) -> Non
             nodes = {server.name: server.node for server in facts.current}
             for move in steps[0].moves:
                 single = all(group.replicas == 1 for group in facts.groups if group.name == move.group)
-                assert not single or (move.group, move.node) not in left
+                assert not single or (move.group, move.target_node) not in left
                 left.add((move.group, nodes[move.source]))
             done.append(steps[0])
             facts = after(applied(facts, steps[0].moves))

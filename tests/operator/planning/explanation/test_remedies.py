@@ -15,6 +15,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.planning.explanation.remedies.find import OF_A_ROUND, THOROUGH, find_remedies
 from argosy.planning.explanation.remedies.remedy import Remedy, RemedyKind
 from argosy.planning.facts import Demand, Footprint, Gpu, Group, Node, PoolFacts
+from argosy.planning.nodes.slices import first_index
 from argosy.planning.packing.priorities import pack_by_priority
 from argosy.planning.plan import PoolPlan
 from argosy.planning.requirements import NodeRequirements
@@ -86,6 +87,25 @@ def test_a_further_node_is_of_the_smallest_type_that_would_do() -> None:
     assert remedies(pool, "y")[-1] == ("Node", "one more node like t (1 x NVIDIA-L4)")
     pool = facts([tiny, full], small("x", 60), small("y", 40))
     assert remedies(pool, "y")[-1] == ("Node", "one more node like b (1 x NVIDIA-H100)")
+
+
+def test_slices_are_no_gpus_in_the_name_of_a_further_node() -> None:
+    first = first_index("1g.10gb", single=False) or 0
+    slices = tuple(Gpu(first + at, 10 * GIB, compute=142, withheld_by=f"Pod a/{at}") for at in range(7))
+    mixed = Node("m", (Gpu(0, 80 * GIB, withheld_by="Pod a/b"), *slices), "NVIDIA-H100")
+    pool = facts([mixed], small("x", 7))
+    assert remedies(pool, "x")[-1] == ("Node", "one more node like m (NVIDIA-H100: 1 GPU, 7 slices of 1g.10gb)")
+    sliced = replace(mixed, gpus=(Gpu(1, 80 * GIB, withheld_by="MIG (9g.90gb, not supported)"), *slices))
+    pool = facts([sliced], small("x", 7), small("y", 20))
+    assert remedies(pool, "x")[-1] == ("Node", "one more node like m (NVIDIA-H100: 7 slices of 1g.10gb)")
+    assert remedies(pool, "y") == []
+
+
+def test_a_node_that_is_only_tried_goes_by_the_name_of_its_original() -> None:
+    pool = facts([gpu_node("a-new-1", 1)], small("x", 60), small("y", 40))
+    plan = pack_by_priority([pool]).plan
+    node = find_remedies([pool], plan, THOROUGH, {"a-new-1": "a"})[POOL, "y"][-1]
+    assert (node.text, node.option) == ("one more node like a", "--with-node a")
 
 
 def test_equivalent_replicas_get_a_number_of_nodes() -> None:

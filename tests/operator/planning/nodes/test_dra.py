@@ -26,9 +26,9 @@ from argosy.planning.nodes.dra.documents import Allocation, allocations_of, rule
 from argosy.planning.nodes.dra.partitions import Offers, offered
 from argosy.planning.nodes.dra.pools import node_devices, with_devices, with_holders
 from argosy.planning.nodes.last_reported import hardware_text, parse_hardware, with_last_reported
-from argosy.planning.nodes.lost_gpus import GpuUse
 from argosy.planning.nodes.parse import node_of
-from argosy.planning.nodes.present import present
+from argosy.planning.nodes.reported.lost_gpus import GpuUse
+from argosy.planning.nodes.reported.present import present
 from argosy.planning.nodes.slices import is_dra, is_slice, resource_of
 from argosy.planning.packing.priorities import pack_by_priority
 

@@ -43,8 +43,8 @@ Replicas = Annotated[
     Field(
         ge=0,
         le=10000,
-        description="The number of replicas, which /scale reads and writes. Default: Argosy decides, from "
-        "minReplicas to maxReplicas.",
+        description="The number of replicas, which /scale reads and writes; it decides, whatever minReplicas and "
+        "maxReplicas are. Default: Argosy decides, from minReplicas to maxReplicas.",
     ),
 ]
 MinReplicas = Annotated[

@@ -5,7 +5,7 @@ from typing import Any
 
 from argosy.api.values.identity import PoolKey
 from argosy.planning.amounts import gib
-from argosy.planning.consolidation.moves import Step
+from argosy.planning.consolidation.moves import Step, route
 from argosy.planning.consolidation.report import summary
 
 Steps = Mapping[PoolKey, Sequence[Step]]
@@ -16,7 +16,7 @@ def consolidation_lines(steps: Steps) -> Iterator[str]:
     for pool, of_pool in steps.items():
         yield f"{pool}: {summary(of_pool)}"
         for move in (move for step in of_pool for move in step.moves):
-            yield f"  {move.group} from {move.source} to {move.target} on node {move.node} ({gib(move.bytes)})"
+            yield f"  {move.group} {route(move.described)} ({gib(move.bytes)})"
 
 
 def consolidation_document(steps: Steps) -> list[dict[str, Any]]:
@@ -32,8 +32,9 @@ def consolidation_document(steps: Steps) -> list[dict[str, Any]]:
                 {
                     "group": move.group,
                     "from": move.source,
+                    "fromNode": move.source_node,
                     "to": move.target,
-                    "toNode": move.node,
+                    "toNode": move.target_node,
                     "bytes": move.bytes,
                 }
                 for move in step.moves

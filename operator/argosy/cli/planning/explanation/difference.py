@@ -5,7 +5,6 @@ from typing import Any
 
 from argosy.planning.amounts import quantity
 from argosy.planning.explanation.difference import Change, Difference, Location
-from argosy.planning.nodes.slices import device_names
 
 _LISTED = 20
 """How many changes of one kind a table lists."""
@@ -56,8 +55,7 @@ def _listed(changes: Sequence[Change], verb: str) -> Iterator[str]:
 def _named(location: Location | None) -> str:
     if location is None:
         return ""
-    gpus = device_names(location.gpus)
-    return f"{gpus} of node {location.node} (server {location.server})"
+    return f"{location.devices} of node {location.node} (server {location.server})"
 
 
 def _document(change: Change) -> dict[str, Any]:

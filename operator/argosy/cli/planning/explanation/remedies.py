@@ -1,29 +1,13 @@
 """The changes by which what fits nowhere would have a place: as lines for people, and as plain values."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from argosy.api.values.identity import PoolKey
 from argosy.planning.explanation.remedies.find import Remedies
-from argosy.planning.explanation.remedies.remedy import Remedy
 
 _NAMED = 3
 """Groups that a line names."""
-
-
-def of_the_fleet(remedies: Remedies, originals: Mapping[str, str]) -> Remedies:
-    """Return remedies in which a node that is only tried is called by the node that it is a copy of."""
-    if not originals:
-        return remedies
-    tried = re.compile(rf"(?:(?<=node like )|(?<=with-node ))(?:{'|'.join(map(re.escape, originals))})(?![\w.-])")
-
-    def renamed(one: Remedy) -> Remedy:
-        text, option = (tried.sub(lambda match: originals[match[0]], words) for words in (one.text, one.option))
-        return replace(one, text=text, option=option)
-
-    return {key: tuple(map(renamed, every)) for key, every in remedies.items()}
 
 
 def remedy_lines(remedies: Remedies, keys: Sequence[tuple[PoolKey, str]], most: int) -> Iterator[str]:

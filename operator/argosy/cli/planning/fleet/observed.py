@@ -11,8 +11,8 @@ from argosy.controller.rounds.rollouts import RolloutMemories
 from argosy.planning.builds.images import BuildImages
 from argosy.planning.facts import Device, Node
 from argosy.planning.nodes.device_errors import failing
-from argosy.planning.nodes.lost_gpus import GpuUse, answering
-from argosy.planning.nodes.present import present
+from argosy.planning.nodes.reported.lost_gpus import GpuUse, answering
+from argosy.planning.nodes.reported.present import present
 from argosy.planning.nodes.reservations import devices, reserved
 from argosy.scaling import Decided
 from argosy.snapshot import FleetSnapshot

@@ -14,6 +14,7 @@ from argosy.cli.planning.fleet.nodes import faults_of
 from argosy.cli.planning.fleet.what_if import NO_MANIFESTS, Changes, changed
 from argosy.local.manifests.reading import read_manifests
 from argosy.planning.explanation.difference import Running
+from argosy.planning.facts import Node
 from argosy.snapshot import FleetSnapshot
 
 _FILES, _CLUSTER, _WHAT_IF = "A fleet in files", "The fleet of a cluster", "What if"
@@ -26,13 +27,15 @@ _NO_FLEET = "--filename or --cluster is required: name manifests, or plan what a
 @dataclass(frozen=True, slots=True)
 class Fleet:
     """The fleet to plan. `running`: the servers that the plan is compared with; None where nothing runs. `warnings`: of
-    nodes that take nothing new. `originals`: nodes that are tried, each with the node that it is a copy of.
+    nodes that take nothing new. `originals`: nodes that are tried, each with the node that it is a copy of. `nodes`:
+    those before and after what is tried.
     """
 
     snapshot: FleetSnapshot
     running: Running | None = None
     warnings: tuple[str, ...] = ()
     originals: Mapping[str, str] = field(default_factory=dict)
+    nodes: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,8 @@ class FleetOptions:
         running = {key: pool.servers for key, pool in snapshot.pools.items()}
         compared = self.cluster or self.running or not tried.is_empty
         after = changed(snapshot, tried)
-        return Fleet(after.snapshot, running if compared else None, warnings, after.originals)
+        nodes = (*snapshot.nodes, *after.snapshot.nodes)
+        return Fleet(after.snapshot, running if compared else None, warnings, after.originals, nodes)
 
     def _snapshot(self) -> tuple[FleetSnapshot, tuple[str, ...]]:
         """Return the fleet as it is, and warnings of its nodes. Raises FleetError."""

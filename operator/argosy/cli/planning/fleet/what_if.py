@@ -9,13 +9,12 @@ from argosy.api.documents import KINDS, Resource
 from argosy.cli.planning.fleet.files import FleetError
 from argosy.local.manifests.checks import checked, local_shapes
 from argosy.local.manifests.reading import Manifests
-from argosy.planning.facts import Gpu, Node
-from argosy.planning.spreading import HOSTNAME
+from argosy.planning.facts import Node
+from argosy.planning.nodes.further import further_node
+from argosy.planning.nodes.slices import is_slice
 from argosy.snapshot import FleetSnapshot
 
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-_OWN_STATE = "node.kubernetes.io/"
-"""The prefix of taints that Kubernetes sets by a node's own state, such as `unreachable`."""
 _CHANGED = "with these changes"
 """The source, in messages, of a problem that they bring about in other resources."""
 _MOST_ADDED = 10_000
@@ -139,7 +138,7 @@ def _added(snapshot: FleetSnapshot, changes: Changes, problems: list[str]) -> It
         model = _model(snapshot.nodes, kind, problems)
         if model is not None:
             names = (name for at in itertools.count(1) if (name := f"{kind.lower()}-new-{at}") not in taken)
-            added = [copied(model, name) for name in itertools.islice(names, count)]
+            added = [further_node(model, name) for name in itertools.islice(names, count)]
             taken |= {node.name for node in added}
             yield from ((node, model.name) for node in added)
 
@@ -160,20 +159,17 @@ def _model(nodes: Sequence[Node], kind: str, problems: list[str]) -> Node | None
             "Add one to the nodes' file to plan with it"
         )
         return None
-    sizes = {tuple((gpu.memory, gpu.is_cpu) for gpu in node.gpus): node.name for node in reversed(alike)}
-    if len(sizes) > 1:
-        examples = ", ".join(sorted(sizes.values()))
+    kinds = {_devices(further_node(node, "")): node.name for node in reversed(alike)}
+    if len(kinds) > 1:
+        examples = ", ".join(sorted(kinds.values()))
         problems.append(f"--with-node {kind}: such nodes differ in their GPUs; name the node to copy: {examples}")
         return None
     return alike[0]
 
 
-def copied(node: Node, name: str) -> Node:
-    """Return another node of the same type, which is ready and has all of its GPUs free."""
-    gpus = tuple(Gpu(gpu.index, gpu.memory, is_cpu=gpu.is_cpu) for gpu in node.gpus)
-    taints = tuple(taint for taint in node.taints if not str(taint.get("key", "")).startswith(_OWN_STATE))
-    labels = {**node.labels, **({HOSTNAME: name} if HOSTNAME in node.labels else {})}
-    return Node(name, gpus, node.product, node.compute_capability, node.nvlink, labels, taints)
+def _devices(node: Node) -> tuple[tuple[object, ...], ...]:
+    """Return what the devices of a node are, by which nodes differ."""
+    return tuple((gpu.memory, gpu.compute, gpu.is_cpu, is_slice(gpu.index), gpu.withheld_by) for gpu in node.gpus)
 
 
 def nearest(name: str, existing: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from argosy.cli.planning.picture.svg import box, characters, fitted, named_box, text
+from argosy.cli.planning.picture.svg import Point, box, characters, fitted, named_box, text
 from argosy.cli.planning.plan_table import model_label
 from argosy.planning.amounts import gib, percent
 from argosy.planning.facts import Gpu
@@ -25,9 +25,10 @@ _UNLIMITED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Memory of a GPU: whose it is, and how much. `faint`: what is reserved, and not used."""
+    """Memory of a GPU: of which models it is, and how much. `faint`: what is reserved, and not used."""
 
     name: str
+    models: tuple[str, ...]
     size: int
     colour: str
     faint: bool = False
@@ -50,9 +51,7 @@ def used_gpu(
 ) -> Iterator[str]:
     """Yield a GPU's captions, and its memory, filled from below. `headroom`: thousandths that stay free."""
     placements = [placement for placement in server.placements if gpu.index in placement.gpus]
-    blocks = sorted(_blocks(placements, gpu, colours), key=lambda block: -block.size)
-    large = [block for block in blocks if _height(block.size, gpu) >= _LABELLED]
-    small = [block for block in blocks if _height(block.size, gpu) < _LABELLED]
+    large, small = _ordered(placements, gpu, colours)
     gathered = _gathered(small)
     outside = gathered is not None and _height(gathered.size, gpu) < _LABELLED
     used = sum(placement.memory + placement.surge for placement in placements)
@@ -67,15 +66,35 @@ def used_gpu(
     yield from _stack(every, [block.label(_UNLIMITED) for block in small], gpu, left, top + _CAPTION + _BAR)
 
 
+def model_points(gpu: Gpu, server: ServerPlan, left: int, top: int) -> Iterator[tuple[str, Point]]:
+    """Yield each model on a GPU with the middle of its block, or of that which gathers it."""
+    placements = [placement for placement in server.placements if gpu.index in placement.gpus]
+    large, small = _ordered(placements, gpu, {placement.model: "" for placement in placements})
+    gathered, below = _gathered(small), 0
+    for block in (*large, *([gathered] if gathered is not None else [])):
+        middle = (_height(below, gpu) + _height(below + block.size, gpu)) // 2
+        below += block.size
+        yield from ((model, (left + WIDTH // 2, top + _CAPTION + _BAR - middle)) for model in block.models)
+
+
+def _ordered(
+    placements: Sequence[Placement], gpu: Gpu, colours: Mapping[str, str]
+) -> tuple[list[_Block], list[_Block]]:
+    """Return the blocks with a label of their own, from below, and those that are too small for one."""
+    blocks = sorted(_blocks(placements, gpu, colours), key=lambda block: -block.size)
+    large = [block for block in blocks if _height(block.size, gpu) >= _LABELLED]
+    return large, [block for block in blocks if _height(block.size, gpu) < _LABELLED]
+
+
 def _blocks(placements: Sequence[Placement], gpu: Gpu, colours: Mapping[str, str]) -> Iterator[_Block]:
     for placement in placements:
         colour, label = colours[placement.model], model_label(placement)
         if placement.exclusive and not placement.memory:
-            yield _Block(label, gpu.memory, colour, faint=True, amount="the whole GPU")
+            yield _Block(label, (placement.model,), gpu.memory, colour, faint=True, amount="the whole GPU")
         else:
-            yield _Block(label, placement.memory, colour)
+            yield _Block(label, (placement.model,), placement.memory, colour)
         if placement.surge:
-            yield _Block(f"rollout of {placement.model}", placement.surge, colour, faint=True)
+            yield _Block(f"rollout of {placement.model}", (), placement.surge, colour, faint=True)
 
 
 def _gathered(small: Sequence[_Block]) -> _Block | None:
@@ -83,7 +102,8 @@ def _gathered(small: Sequence[_Block]) -> _Block | None:
     size = sum(block.size for block in small)
     if len(small) < 2:
         return next(iter(small), None)
-    return _Block(f"+{len(small)} small", size, _SMALL)
+    models = tuple(model for block in small for model in block.models)
+    return _Block(f"+{len(small)} small", models, size, _SMALL)
 
 
 def _stack(blocks: Sequence[_Block], small: Sequence[str], gpu: Gpu, left: int, bottom: int) -> Iterator[str]:

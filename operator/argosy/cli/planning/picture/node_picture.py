@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from argosy.cli.planning.picture.gpu_picture import IDLE_HEIGHT, USED_HEIGHT, WIDTH, idle_gpu, used_gpu
+from argosy.cli.planning.picture.gpu_picture import IDLE_HEIGHT, USED_HEIGHT, WIDTH, idle_gpu, model_points, used_gpu
 from argosy.cli.planning.picture.svg import MARGIN, Point, box, fitted
 from argosy.cli.planning.plan_table import model_label
 from argosy.planning.facts import Device, Gpu, Node
@@ -16,6 +16,8 @@ _HEADER, _CPU_HEIGHT = 26, 24
 _IN_A_ROW = 8
 ON_CPU = -1
 """What stands for a node's CPU among the indexes of its devices."""
+Spot = tuple[str, int, str]
+"""A node, the index of a device, and a model that is drawn there, empty for the device itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +53,23 @@ class NodePicture:
                 )
                 below += _CPU_HEIGHT
 
-    def points(self, top: int) -> Iterator[tuple[Device, Point]]:
-        """Yield the middle of each GPU, and of the node's name under the index `ON_CPU`."""
-        yield (self.node.name, ON_CPU), (MARGIN + GAP + 20, top + _HEADER // 2)
+    def points(self, top: int) -> Iterator[tuple[Spot, Point]]:
+        """Yield the middle of each GPU, and of the node's name under the index `ON_CPU`, then that of each model."""
+        name = self.node.name
+        yield (name, ON_CPU, ""), (MARGIN + GAP + 20, top + _HEADER // 2)
         below = top + _HEADER
         for row in self._rows:
             for at, gpu in enumerate(row):
-                middle = USED_HEIGHT * 2 // 3 if self._server(gpu) is not None else IDLE_HEIGHT // 2
-                yield (self.node.name, gpu.index), (_left(at) + WIDTH // 2, below + middle)
+                server = self._server(gpu)
+                middle = USED_HEIGHT * 2 // 3 if server is not None else IDLE_HEIGHT // 2
+                yield (name, gpu.index, ""), (_left(at) + WIDTH // 2, below + middle)
+                for model, point in model_points(gpu, server, _left(at), below) if server is not None else ():
+                    yield (name, gpu.index, model), point
             below += self._row_height(row) + GAP
+        for server in self._servers:
+            models = [placement.model for placement in server.placements if not placement.gpus]
+            yield from (((name, ON_CPU, model), (MARGIN + GAP + 20, below + 10)) for model in models)
+            below += _CPU_HEIGHT if models else 0
 
     def _gpu(self, gpu: Gpu, left: int, top: int) -> Iterator[str]:
         server = self._server(gpu)

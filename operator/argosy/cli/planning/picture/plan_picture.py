@@ -8,13 +8,13 @@ from argosy.cli.planning.explanation.consolidation import Steps, consolidation_l
 from argosy.cli.planning.explanation.difference import difference_lines
 from argosy.cli.planning.explanation.preempted import preempted_lines
 from argosy.cli.planning.picture.arrows import Moving, arrows
-from argosy.cli.planning.picture.node_picture import GAP, ON_CPU, NodePicture, width_for
+from argosy.cli.planning.picture.node_picture import GAP, ON_CPU, NodePicture, Spot, width_for
 from argosy.cli.planning.picture.svg import LINE, MARGIN, Point, broken, document, lines, text
 from argosy.cli.planning.plan_table import unplaced_lines
 from argosy.planning.amounts import quantity
 from argosy.planning.explanation.difference import Difference, Location
 from argosy.planning.explanation.remedies.find import Remedies
-from argosy.planning.facts import Device, PoolFacts
+from argosy.planning.facts import PoolFacts
 from argosy.planning.packing.capacity import gpus_of
 from argosy.planning.packing.lower_bound import fewest_gpus
 from argosy.planning.plan import FleetPlan
@@ -22,8 +22,8 @@ from argosy.planning.plan import FleetPlan
 _HEADING = 22
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
 _COLOURS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#d55e00", "#0072b2")
-Points = Mapping[PoolKey, Mapping[Device, Point]]
-"""Where the devices of each pool are in the picture."""
+Points = Mapping[PoolKey, Mapping[Spot, Point]]
+"""Where the devices of each pool are in the picture, and the models on them."""
 
 
 def plan_picture(
@@ -38,7 +38,7 @@ def plan_picture(
     """
     gpus = max((len(gpus_of(node)) for pool_facts in facts for node in pool_facts.nodes), default=0)
     width, top = width_for(gpus), MARGIN
-    parts, points = list[str](), dict[PoolKey, dict[Device, Point]]()
+    parts, points = list[str](), dict[PoolKey, dict[Spot, Point]]()
 
     def put(texts: Sequence[str], style: str = "", gap: int = GAP) -> None:
         nonlocal top, parts
@@ -87,23 +87,23 @@ def _changing(changes: Difference | None, points: Points) -> Iterator[Moving]:
             yield Moving(change.model, start, end)
 
 
-def _point(location: Location | None, points: Mapping[Device, Point]) -> Point | None:
+def _point(location: Location | None, points: Mapping[Spot, Point]) -> Point | None:
     if location is None:
         return None
-    return points.get((location.node, location.gpus[0] if location.gpus else ON_CPU))
+    return points.get((location.node, location.gpus[0] if location.gpus else ON_CPU, ""))
 
 
 def _recommended(plan: FleetPlan, moves: Steps, points: Points) -> Iterator[Moving]:
-    """Yield what consolidation would move, from the GPU that has it to the one that would."""
-    located: dict[tuple[PoolKey, str, str], Device] = {
-        (pool.pool, server.name, placement.group): (server.node, placement.gpus[0] if placement.gpus else ON_CPU)
-        for pool in plan.pools
-        for server in pool.servers
-        for placement in server.placements
-    }
-    for pool, steps in moves.items():
+    """Yield what consolidation would move, from its block on the GPU that has it to the GPU that would."""
+    located = dict[tuple[PoolKey, str, str], Spot]()
+    for pool, server, placement in ((p, s, one) for p in plan.pools for s in p.servers for one in s.placements):
+        gpu = placement.gpus[0] if placement.gpus else ON_CPU
+        replica = pool.pool, server.name, placement.group
+        if located.get(replica, ("", ON_CPU, ""))[1] == ON_CPU:
+            located[replica] = server.node, gpu, placement.model
+    for key, steps in moves.items():
         for move in (move for step in steps for move in step.moves):
-            start = located.get((pool, move.source, move.group))
-            gpu = next((gpu for of_model in move.gpus.values() for gpu in of_model), ON_CPU)
-            if start is not None and {start, (move.node, gpu)} <= points[pool].keys():
-                yield Moving(move.group, points[pool][start], points[pool][move.node, gpu], "moves")
+            start = located.get((key, move.source, move.group))
+            end = move.target_node, next((gpu for of_model in move.gpus.values() for gpu in of_model), ON_CPU), ""
+            if start is not None and {start, end} <= points[key].keys():
+                yield Moving(move.group, points[key][start], points[key][end], "moves")

@@ -1,12 +1,13 @@
 """Remedies that add nodes like those that a pool has."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from argosy.planning.explanation.remedies.devices import PoolDevices
 from argosy.planning.explanation.remedies.remedy import Remedy, RemedyKind
-from argosy.planning.facts import Gpu, Group, Node
-from argosy.planning.packing.capacity import gpus_of
+from argosy.planning.facts import Group, Node
+from argosy.planning.nodes.device_names import devices_in_words
+from argosy.planning.nodes.further import further_node
 from argosy.planning.plan import replica_counts
 from argosy.planning.requirements import label_keys
 from argosy.planning.spreading import HOSTNAME
@@ -16,20 +17,20 @@ _TYPES = 4
 _MOST_NODES = 64
 
 
-def further_nodes(pool: PoolDevices, group: Group, replicas: int) -> Iterator[Remedy]:
-    """Yield a further node of the smallest type that would do, and how many do for so many equivalent replicas."""
+def further_nodes(pool: PoolDevices, group: Group, replicas: int, originals: Mapping[str, str]) -> Iterator[Remedy]:
+    """Yield a further node of the smallest type that would do, and how many do for so many equivalent replicas.
+
+    `originals`: nodes that are only tried, each with the node that it is a copy of, which is named in its place.
+    """
     for like in _types(pool, group):
         if pool.trial.fits(pool.trial.part(group, [], further=_nodes_like(like, 1))):
-            named = f"one more node like {like.name}" + (f" ({_type(like)})" if like.product else "")
+            name, devices = originals.get(like.name, like.name), devices_in_words(like)
+            named = f"one more node like {name}" + (f" ({devices})" if devices else "")
             count = _count(pool, group, like, replicas) if replicas > 1 else 1
             of = "of its replicas that lack one" if group.replicas > 1 else "that need the same"
             every = f" ({count} for all {replicas} {of})" if count > 1 else ""
-            yield Remedy(RemedyKind.NODE, named + every, f"--with-node {like.name}{f'={count}' if count > 1 else ''}")
+            yield Remedy(RemedyKind.NODE, named + every, f"--with-node {name}{f'={count}' if count > 1 else ''}")
             return
-
-
-def _type(node: Node) -> str:
-    return f"{len(gpus_of(node))} x {node.product}"
 
 
 def _types(pool: PoolDevices, group: Group) -> list[Node]:
@@ -39,8 +40,8 @@ def _types(pool: PoolDevices, group: Group) -> list[Node]:
         *(one.key for one in group.spread if one.required),
     }
     types: dict[object, Node] = {}
-    for node in sorted(pool.able(group), key=lambda node: node.name):
-        sizes = tuple(sorted(gpu.memory for gpu in node.gpus))
+    for node in sorted((further_node(one, one.name) for one in pool.able(group)), key=lambda node: node.name):
+        sizes = tuple(sorted((gpu.memory, gpu.compute) for gpu in node.gpus if not gpu.withheld_by))
         labels = tuple(node.domain(key) for key in sorted(keys - {HOSTNAME}))
         types.setdefault((node.product, sizes, node.nvlink, labels), node)
     ordered = sorted(
@@ -50,12 +51,7 @@ def _types(pool: PoolDevices, group: Group) -> list[Node]:
 
 
 def _nodes_like(node: Node, count: int) -> tuple[Node, ...]:
-    gpus = tuple(Gpu(gpu.index, gpu.memory, is_cpu=gpu.is_cpu, compute=gpu.compute) for gpu in node.gpus)
-    fresh = replace(node, gpus=gpus, lost=False, stale=False)
-    return tuple(
-        replace(fresh, name=name, labels={**node.labels, **({HOSTNAME: name} if HOSTNAME in node.labels else {})})
-        for name in (f"{node.name}-further-{at}" for at in range(count))
-    )
+    return tuple(further_node(node, f"{node.name}-further-{at}") for at in range(count))
 
 
 def _count(pool: PoolDevices, group: Group, like: Node, replicas: int) -> int:

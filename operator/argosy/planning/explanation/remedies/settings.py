@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from argosy.planning.amounts import listed
+from argosy.planning.demand.divided import redivided
 from argosy.planning.explanation.remedies.devices import PoolDevices
 from argosy.planning.explanation.remedies.remedy import Remedy, RemedyKind
 from argosy.planning.explanation.remedies.trial import Part
@@ -111,8 +112,9 @@ def _limits_of_pool(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
     def unlimited(part: Part) -> Part:
         return replace(part, facts=replace(part.facts, max_gpus_per_server=None))
 
-    if node := _first(pool, group, pool.able(group), unlimited):
-        gpus = sum(max(demand.footprint.gpus, demand.footprint.shares) for demand in group.demands)
+    wider = redivided(group, pool.able(group), facts.headroom, None)
+    if node := _first(pool, wider, pool.able(wider), unlimited):
+        gpus = sum(max(demand.footprint.gpus, demand.footprint.shares) for demand in wider.demands)
         needed = min(max(limit + 1, gpus), len(pool.of_node(node)))
         yield Remedy(RemedyKind.SETTING, f"the pool's maxGpusPerServer {limit} → {needed}")
 

@@ -80,7 +80,7 @@ def _offered(node: Node, held: Collection[int]) -> Node:
     choice = _Choice(held, profiles_of(node))
     every = [_restricted(gpu, gpu.index in choice.held) for gpu in node.gpus]
     left = dict(node.counters)
-    devices: list[Gpu] = []
+    devices, excluded = list[Gpu](), list[Gpu]()
     for gpu in sorted(every, key=choice.rank):
         mine = gpu.index in choice.held
         if (mine or _is_foreign(gpu) or choice.offers(gpu)) and _fits(gpu, left):
@@ -88,7 +88,10 @@ def _offered(node: Node, held: Collection[int]) -> Node:
             devices.append(gpu if not mine or choice.offers(gpu) else replace(gpu, closed=gpu.closed or _UNNAMED))
         elif mine:
             devices.append(replace(gpu, withheld_by=gpu.withheld_by or _OTHERS))
-    return replace(node, gpus=tuple(sorted(devices, key=lambda gpu: gpu.index)))
+        else:
+            excluded.append(gpu)
+    gpus, others = (tuple(sorted(some, key=lambda gpu: gpu.index)) for some in (devices, excluded))
+    return replace(node, gpus=gpus, excluded=others)
 
 
 def _is_foreign(gpu: Gpu) -> bool:

@@ -32,5 +32,5 @@ class Preemptible:
         has = "has" if len(groups) == 1 else "have"
         return (
             f" Its priority {priority} finds no place while {named} {has} one that would do, since packing.preemption "
-            "of the pool is Never."
+            "of the pool is Never. To give it that place, set packing.preemption: LowerPriority."
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from argosy.api import Reason
 from argosy.planning.amounts import quantity
-from argosy.planning.packing.equivalence import Shape, shape
+from argosy.planning.packing.equivalence import Shape, explained_shape
 from argosy.planning.packing.eviction.preemptible import Preemptible
 from argosy.planning.packing.fit.documents import config_too_large, no_config_space
 from argosy.planning.packing.fit.fit_limits import Diagnosis
@@ -39,7 +39,7 @@ class FitErrors:
 
         Equivalent replicas are explained once, under names that nothing has, in whose place each one's own are put.
         """
-        key, names = shape(replica), _names(replica)
+        key, names = explained_shape(replica), _names(replica)
         if key not in self.cache:
             named = replica.group.replicas > 1 or replica.group.spread_required
             anonymous = replica if named else _renamed(replica, names)

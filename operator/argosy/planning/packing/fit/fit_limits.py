@@ -1,11 +1,20 @@
 """Limits that keep a model from every empty node of a pool: the first one, the numbers, the way out."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from argosy.api import Reason
 from argosy.planning.amounts import gib, percent, quantity
-from argosy.planning.facts import Demand
+from argosy.planning.demand.divided import (
+    able_gpus,
+    divided,
+    divisors,
+    fewer_instances,
+    in_parts,
+    instances_of_all,
+    with_instances,
+)
+from argosy.planning.facts import Demand, Node
 from argosy.planning.nodes.device_names import device_of
 from argosy.planning.nodes.slices import is_slice, kind_of
 from argosy.planning.packing.capacity import FULL_COMPUTE
@@ -29,7 +38,7 @@ def limit_of(bare: Layout, demands: tuple[Demand, ...]) -> Diagnosis | None:
     for demand in sorted(demands, key=lambda demand: (hardness(demand.footprint), demand.model)):
         rules = [_count, _nvlink, _per_server]
         if not any(gpu.takes(demand.footprint) for _, _, gpu in bare.roomiest):
-            rules = [_compute, _memory, *rules]
+            rules = [_divided, _compute, _memory, *rules]
         for rule in rules:
             diagnosis = None if demand.footprint.on_cpu else rule(bare.topology, demand)
             if diagnosis:
@@ -58,6 +67,47 @@ def memory_text(demand: Demand) -> str:
 def hardest(demands: list[Demand]) -> Demand:
     """Return the model that is hardest to place."""
     return min(demands, key=lambda demand: (hardness(demand.footprint), demand.model))
+
+
+def _divided(topology: Topology, demand: Demand) -> Diagnosis | None:
+    """Diagnose instances that neither one GPU holds nor, divided evenly, GPUs of one server."""
+    if not demand.divisible:
+        return None
+    facts, nodes = topology.facts, list(topology.nodes.values())
+    headroom, limit = facts.headroom, facts.max_gpus_per_server
+    fewer = next(fewer_instances(demand, nodes, headroom, limit), None)
+    if fewer is None:
+        single = replace(with_instances(demand, 1), model=f"each instance of {demand.model}", divisible=False)
+        return _compute(topology, single) or _memory(topology, single)
+    unlimited = divided(demand, nodes, headroom, None)
+    is_limited = unlimited.footprint.shares > 1
+    part = unlimited if is_limited else _smallest_division(demand, nodes, headroom)
+    return _too_few_for_parts(topology, demand, part, instances_of_all(fewer), is_limited=is_limited)
+
+
+def _smallest_division(demand: Demand, nodes: Sequence[Node], headroom: int) -> Demand:
+    """Return the demand divided among the fewest GPUs of which some node has one that is large enough."""
+    every = (in_parts(demand, parts) for parts in divisors(demand.instances))
+    able = (part for part in every if any(able_gpus(part.footprint, node, headroom) for node in nodes))
+    return next(able, in_parts(demand, demand.instances))
+
+
+def _too_few_for_parts(topology: Topology, demand: Demand, part: Demand, fewer: int, *, is_limited: bool) -> Diagnosis:
+    facts, shares = topology.facts, part.footprint.shares
+    needs = f"{demand.model} has {demand.instances} instances, which no GPU holds together. Divided evenly they need "
+    if is_limited:
+        return Diagnosis(
+            Reason.SERVER_TOO_SMALL,
+            f"{needs}{need_text(part)} on one server, and maxGpusPerServer lets it have {facts.max_gpus_per_server}. "
+            f"Raise maxGpusPerServer to {shares}, or lower instances to {fewer} and raise minReplicas.",
+        )
+    able = {node.name: able_gpus(part.footprint, node, facts.headroom) for node in topology.nodes.values()}
+    node = max(able, key=lambda name: able[name])
+    return Diagnosis(
+        Reason.TOO_FEW_GPUS_ON_A_NODE,
+        f"{needs}{need_text(part)} on one node; node {node} has the most that large, {able[node]}. Lower instances to "
+        f"{fewer} and raise minReplicas, or add a node with {shares}.",
+    )
 
 
 def _compute(topology: Topology, demand: Demand) -> Diagnosis | None:

@@ -70,7 +70,7 @@ def _reserved(demands: Iterable[Demand]) -> str:
 
 def _with_rest(view: FitView) -> str:
     """Return the GPUs of the pool that are out of reach, as a further clause; empty if there are none."""
-    return f"; others hold GPUs too: {view.by_others}" if view.holders else ""
+    return f"; of the pool's GPUs {view.out_of_reach}" if view.holders else ""
 
 
 def _roomiest_without(layout: Layout, group: str) -> list[tuple[str, int, FreeCapacity]]:

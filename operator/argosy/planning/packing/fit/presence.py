@@ -41,9 +41,9 @@ def no_gpus(view: FitView, replica: Replica) -> Diagnosis | None:
     if gpus:
         return Diagnosis(
             Reason.NO_FREE_GPUS,
-            f"{demand.model} needs {need_text(demand)}, and what the pool's nodes offer cannot be used: "
-            f"{view.by_others}. Divide these GPUs into slices of a supported profile that have their labels, or add a "
-            "node with GPUs.",
+            f"{demand.model} needs {need_text(demand)}, and of what the pool's nodes offer "
+            f"{view.out_of_reach}. Divide these GPUs into slices of a supported profile that have their labels, or add "
+            "a node with GPUs.",
         )
     if topology.cpu_only and all(demand.footprint.gpus <= 1 for demand in needs):
         return None

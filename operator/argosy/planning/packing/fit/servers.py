@@ -20,6 +20,13 @@ def too_large(view: FitView, replica: Replica) -> Diagnosis | None:
         return limit
     if fits(view.bare, replica):
         return None
+    if len(replica.group.demands) == 1:
+        (demand,) = replica.group.demands
+        return Diagnosis(
+            Reason.GPU_TOO_SMALL,
+            f"{demand.model} needs {need_text(demand)}, and no empty server has both its memory and its compute; "
+            f"{_largest(topology)}. Shrink it, raise maxGpusPerServer, or add a larger node.",
+        )
     models = ", ".join(f"{d.model} ({need_text(d)})" for d in replica.group.demands if not d.footprint.on_cpu)
     return Diagnosis(
         Reason.GROUP_TOO_LARGE,
@@ -67,12 +74,11 @@ def withheld(view: FitView, replica: Replica) -> Diagnosis | None:
         return None
     demand = hardest(list(replica.group.demands))
     total = sum(len(usable) for usable in view.full.topology.usable.values())
-    withheld = sum(view.holders.values())
     more = quantity(max(1, demand.footprint.gpus), "GPU")
     return Diagnosis(
         Reason.NO_FREE_GPUS,
-        f"{demand.model} needs {need_text(demand)}, and of the pool's {quantity(total, 'GPU')} others hold {withheld}: "
-        f"{view.by_others}. Free them, or add {more}.",
+        f"{demand.model} needs {need_text(demand)}, and of the pool's {quantity(total, 'GPU')} "
+        f"{view.out_of_reach}. {view.way_out}, or add {more}.",
     )
 
 

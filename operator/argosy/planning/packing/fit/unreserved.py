@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from argosy.planning.amounts import gib, listed, percent
 from argosy.planning.facts import Demand, Footprint
-from argosy.planning.nodes.slices import device_name
+from argosy.planning.nodes.device_names import device_of
 from argosy.planning.packing.layout import Layout, PlacedReplica, Server
 from argosy.planning.plan import Unreserved
 
@@ -68,7 +68,10 @@ def _devices(layout: Layout, server: Server, model: str, gpus: tuple[int, ...]) 
     for gpu in gpus:
         others = tuple(one for one in server.demands_on(node, gpu) if one.model != model)
         yield _Device(
-            f"{device_name(gpu)} of node {node}", topology.usable[node][gpu], topology.total[node][gpu], others
+            f"{device_of(topology.nodes[node], gpu)} of node {node}",
+            topology.usable[node][gpu],
+            topology.total[node][gpu],
+            others,
         )
     if not gpus and topology.cpu_only:
         here = ((other.name, one) for other in layout.servers.values() for one in other.demands_on(node))

@@ -1,20 +1,21 @@
 """The view of a layout in which a replica finds no place: what is free, and what would be without other holders."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from argosy.planning.facts import Group, PoolFacts
-from argosy.planning.nodes.reservations import withheld
+from argosy.planning.nodes.reservations import is_held, withheld
 from argosy.planning.packing.layout import Layout, Topology
 
 _NAMED = 3
-"""How many holders of GPUs a message names."""
+"""Holders of GPUs, and reasons why some cannot be used, that a message names."""
 
 
 @dataclass(frozen=True)
 class FitView:
     """A layout. `full`: the same with the GPUs that others hold as if they were free; `holders`: how many each
-    holds.
+    holds, or are withheld for a reason of their own.
     """
 
     layout: Layout
@@ -45,12 +46,32 @@ class FitView:
         return FitView(layout, full, withheld(layout.topology.nodes.values()))
 
     @property
-    def by_others(self) -> str:
-        """The holders of GPUs of the pool's nodes, in words."""
-        ordered = sorted(self.holders.items(), key=lambda item: (-item[1], item[0]))
-        counts = ", ".join(f"{count} by {holder}" for holder, count in ordered[:_NAMED])
-        rest = ordered[_NAMED:]
-        return counts + (f", {sum(count for _, count in rest)} by {len(rest)} others" if rest else "")
+    def out_of_reach(self) -> str:
+        """What others hold of the pool's GPUs, and what cannot be used of them, in words; empty where all are free."""
+        held, unusable = (
+            sorted(
+                ((reason, count) for reason, count in self.holders.items() if is_held(reason) is so),
+                key=lambda item: (-item[1], item[0]),
+            )
+            for so in (True, False)
+        )
+        clauses = [f"others hold {_counts(held, 'by')}"] if held else []
+        clauses += [f"{_counts(unusable, 'for', ' cannot be used')}"] if unusable else []
+        return " and ".join(clauses)
+
+    @property
+    def way_out(self) -> str:
+        """What to do about what is out of reach, as the beginning of a sentence."""
+        held = [is_held(reason) for reason in self.holders]
+        return "Free them" if all(held) else "Free them, make them usable" if any(held) else "Make them usable"
+
+
+def _counts(ordered: Sequence[tuple[str, int]], word: str, verb: str = "") -> str:
+    """Return how many there are in all and for each of the first reasons, as `3: 2 by Pod a/x, 1 by Pod a/y`."""
+    counts = ", ".join(f"{count} {word} {reason}" for reason, count in ordered[:_NAMED])
+    rest, total = ordered[_NAMED:], sum(count for _, count in ordered)
+    more = f", {sum(count for _, count in rest)} {word} {len(rest)} others" if rest else ""
+    return f"{total}{verb}: {counts}{more}"
 
 
 def _without_holders(layout: Layout, facts: PoolFacts) -> Layout:

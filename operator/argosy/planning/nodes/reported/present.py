@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from argosy.planning.facts import Device, Gpu, Node
 from argosy.planning.nodes.dra.partitions import Offers
-from argosy.planning.nodes.holds import CountHolds
-from argosy.planning.nodes.lost_gpus import GpuUse, short, without_lost
+from argosy.planning.nodes.reported.holds import CountHolds
+from argosy.planning.nodes.reported.lost_gpus import GpuUse, short, without_lost
 
 _NO_HOLDS = CountHolds()
 _CLOSED = "the node no longer offers it"
