@@ -134,7 +134,7 @@ def test_slices_that_cannot_be_used_are_named_and_not_the_driver() -> None:
     assert [gpu.withheld_by for gpu in node.gpus] == [UNSUPPORTED] * 3
     reason, message = lack([node], model("m", memory=6))
     assert reason == "NoFreeGpus"
-    assert f"3 by {UNSUPPORTED}. Divide these GPUs into slices of a supported profile" in message
+    assert f"3 cannot be used: 3 for {UNSUPPORTED}. Divide these GPUs into slices of a supported profile" in message
 
 
 def test_too_much_compute_for_a_slice_is_called_so() -> None:
