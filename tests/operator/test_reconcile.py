@@ -184,7 +184,7 @@ def test_a_faulty_resource_is_left_out_and_says_why() -> None:
     pace=st.lists(st.integers(0, 3), min_size=20, max_size=20),
     refuses=st.frozensets(st.tuples(st.sampled_from(["one", "two"]), st.integers(2, 3)), max_size=2),
 )
-@examples(25)
+@examples(12)
 def test_what_serves_is_never_pulled_from_under_the_ensemble(
     edits: list[tuple[int, int]], pace: list[int], refuses: frozenset[tuple[str, int]]
 ) -> None:

@@ -240,7 +240,7 @@ def test_a_bundle_replays_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     assert encoded(reconcile(decoded_snapshot(encoded(snapshot)), now)) == encoded(first)
 
 
-@examples(6)
+@examples(3)
 @given(st.lists(st.tuples(st.integers(4, 40), st.booleans()), min_size=4, max_size=10))
 def test_whatever_leaves_the_rest_is_repacked_without_a_gap(models: list[tuple[int, bool]]) -> None:
     cluster = Cluster(tuple(gpu_node(name, 2) for name in "abcd"))
@@ -279,7 +279,7 @@ def moved_by_auto(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[t
         before, idle = moving, 0 if moving else idle + 1
 
 
-@examples(10)
+@examples(5)
 @example(102)
 @given(st.integers(0, 100_000))
 def test_recommend_names_exactly_what_auto_does(seed: int) -> None:

@@ -93,7 +93,7 @@ def lacking(models: Iterable[RenderedModel]) -> list[str]:
     refuses=st.frozensets(st.tuples(st.sampled_from(MODELS), st.integers(2, 4)), max_size=2),
     pushes=st.lists(st.tuples(CHANGES, st.integers(0, 12)), min_size=1, max_size=8),
 )
-@examples(12, suppress_health_check=[HealthCheck.too_slow])
+@examples(6, suppress_health_check=[HealthCheck.too_slow])
 def test_no_server_ever_has_an_ensemble_without_the_versions_of_its_steps(
     size: int,
     replicas: int,

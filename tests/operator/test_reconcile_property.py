@@ -106,7 +106,7 @@ def edit(manifests: Manifests, cluster: Cluster, change: tuple[str, str, int, in
     refuses=frozenset(),
     limit=None,
 )
-@examples(40, suppress_health_check=[HealthCheck.too_slow])
+@examples(20, suppress_health_check=[HealthCheck.too_slow])
 def test_nothing_that_serves_and_is_declared_is_ever_unreachable(
     sizes: list[int],
     replicas: int,

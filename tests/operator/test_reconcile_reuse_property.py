@@ -111,7 +111,7 @@ def measure(cluster: Cluster, name: str, used: int, *, crashed: bool) -> None:
     ],
     refuses=frozenset(),
 )
-@examples(30, suppress_health_check=[HealthCheck.too_slow])
+@examples(12, suppress_health_check=[HealthCheck.too_slow])
 def test_a_round_is_the_same_with_values_of_the_round_before(
     sizes: list[int],
     together: bool,

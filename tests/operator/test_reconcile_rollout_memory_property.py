@@ -131,7 +131,7 @@ def check_loaded(cluster: Cluster, declared: Declared) -> None:
     slow=st.integers(1, 4),
     gpus=st.lists(st.integers(1, 2), min_size=1, max_size=3),
 )
-@examples(15, suppress_health_check=[HealthCheck.too_slow])
+@examples(8, suppress_health_check=[HealthCheck.too_slow])
 def test_no_gpu_is_overcommitted_and_nothing_that_serves_gives_way_to_a_candidate(
     sizes: list[int],
     replicas: int,
@@ -174,7 +174,7 @@ def placed_models(cluster: Cluster) -> set[str]:
     sizes=st.lists(st.sampled_from(SIZES), min_size=1, max_size=3),
     changes=st.lists(st.tuples(EDITS, st.integers(1, 25)), min_size=1, max_size=6),
 )
-@examples(5, suppress_health_check=[HealthCheck.too_slow])
+@examples(3, suppress_health_check=[HealthCheck.too_slow])
 def test_no_host_without_gpus_is_overcommitted(memory: int, sizes: list[int], changes: list[tuple[Edit, int]]) -> None:
     cluster = Cluster((Node("n0", (Gpu(0, memory * GIB, is_cpu=True),)),), timedelta(seconds=2))
     declared = Declared()

@@ -193,7 +193,7 @@ def release(version: int, staged: bool) -> InferenceModel:
     return model(version, 5, maxBatchSize=version, **settings)
 
 
-@examples(25)
+@examples(12)
 @given(st.booleans(), st.lists(EVENTS, max_size=12))
 def test_whatever_happens_a_version_has_the_configuration_that_it_was_released_with(
     staged: bool, events: list[tuple[str, Any]]

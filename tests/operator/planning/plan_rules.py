@@ -15,9 +15,14 @@ def broken_rules(facts: PoolFacts, plan: PoolPlan) -> list[str]:
     shared = [f"{device} belongs to two servers" for device in set(held) if held.count(device) > 1]
     names = [server.name for server in plan.servers]
     twice = [f"two servers are called {name}" for name in set(names) if names.count(name) > 1]
+    most = facts.max_servers is not None and len(plan.servers) > facts.max_servers
+    limit = facts.max_gpus_per_server
+    wide = [server.name for server in plan.servers if limit is not None and len(server.gpus) > limit]
     return [
         *shared,
         *twice,
+        *(["there are more servers than there may be"] if most else ()),
+        *(f"{name} has more GPUs than it may have" for name in wide),
         *(one for server in plan.servers for one in _of_server(facts, server, groups, nodes, plan)),
     ]
 

@@ -162,7 +162,7 @@ def unfriendly_pools(draw: st.DrawFn) -> PoolFacts:
 
 
 @given(unfriendly_pools())
-@examples(200)
+@examples(60)
 def test_nothing_is_next_to_what_it_is_separated_from(facts: PoolFacts) -> None:
     plan = pack(facts)
     of = {group.name: group for group in facts.groups}

@@ -186,7 +186,7 @@ def divided_pools(draw: st.DrawFn) -> PoolFacts:
 
 
 @given(divided_pools())
-@examples(150)
+@examples(50)
 def test_every_gpu_has_its_share_and_none_too_much(facts: PoolFacts) -> None:
     plan = pack(facts)
     needs = {demand.model: demand.footprint for group in facts.groups for demand in group.demands}

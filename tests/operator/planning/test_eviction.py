@@ -7,6 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.operator.planning.declared import GIB, gpu_node, linked_node
+from tests.operator.planning.plan_rules import broken_rules
 from tests.properties import examples
 
 from argosy.api.pool.packing import Preemption
@@ -215,66 +216,50 @@ def _counts(plan: PoolPlan) -> dict[str, int]:
 
 
 @given(fleets())
-@examples(100)
-def test_no_higher_priority_waits_while_lower_ones_hold_enough_for_it(drawn: tuple[PoolFacts, PoolFacts]) -> None:
-    _, after = drawn
+@examples(50)
+def test_priorities_are_obeyed_and_an_unchanged_fleet_keeps_its_plan(drawn: tuple[PoolFacts, PoolFacts]) -> None:
+    before, after = drawn
     plan = pack(after)
+    assert broken_rules(after, plan) == []
+    again = pack(replace(after, current=plan.current))
+    assert (where(again), missing(again), again.lost) == (where(plan), missing(plan), ())
+    assert_losers_are_of_lower_rank(after, plan)
+    assert_nothing_lower_holds_enough_for_what_waits(after, plan)
+    if after.preemption is Preemption.NEVER:
+        counts, then = _counts(pack(before)), _counts(plan)
+        for group in before.groups:
+            assert then.get(group.name, 0) >= min(counts.get(group.name, 0), group.needed)
+
+
+def assert_losers_are_of_lower_rank(facts: PoolFacts, plan: PoolPlan) -> None:
+    groups, counts = {group.name: group for group in facts.groups}, _counts(plan)
+    for lost in plan.lost:
+        assert lost.winner != lost.group
+        if counts.get(lost.group, 0) < groups[lost.group].needed:
+            assert facts.preemption is LOWER
+            assert groups[lost.winner].priority > groups[lost.group].priority
+
+
+def assert_nothing_lower_holds_enough_for_what_waits(facts: PoolFacts, plan: PoolPlan) -> None:
     load, counts = _load(plan), _counts(plan)
-    for waiting in (group for group in after.groups if group.name in missing(plan)):
+    for waiting in (group for group in facts.groups if group.name in missing(plan)):
         if counts.get(waiting.name, 0) >= waiting.needed:
             continue
-        beyond = {group.name for group in after.groups if counts.get(group.name, 0) - 1 >= group.needed}
-        lower = {group.name for group in after.groups if group.priority < waiting.priority}
-        may_go = lower | beyond if after.preemption is LOWER else beyond
+        beyond = {group.name for group in facts.groups if counts.get(group.name, 0) - 1 >= group.needed}
+        lower = {group.name for group in facts.groups if group.priority < waiting.priority}
+        may_go = lower | beyond if facts.preemption is LOWER else beyond
         own = {server for name, server in where(plan) if name == waiting.name}
         has = {(server.node, gpu) for server in plan.servers if server.name in own for gpu in server.gpus}
         need = waiting.demands[0].footprint.memory
-        for node in after.nodes:
+        for node in facts.nodes:
             for gpu in node.gpus:
-                left = gpu.memory - sum(
-                    size for group, size in load.get((node.name, gpu.index), ()) if group not in may_go
-                )
+                here = load.get((node.name, gpu.index), ())
+                left = gpu.memory - sum(size for group, size in here if group not in may_go)
                 assert left < need or (node.name, gpu.index) in has, (waiting.name, node.name, gpu.index)
 
 
-@given(fleets())
-@examples(80)
-def test_an_unchanged_fleet_keeps_its_plan(drawn: tuple[PoolFacts, PoolFacts]) -> None:
-    _, after = drawn
-    plan = pack(after)
-    again = pack(replace(after, current=plan.current))
-    assert (where(again), missing(again), again.lost) == (where(plan), missing(plan), ())
-
-
-@given(fleets())
-@examples(80)
-def test_every_plan_is_feasible_and_its_losers_are_of_lower_rank(drawn: tuple[PoolFacts, PoolFacts]) -> None:
-    _, after = drawn
-    plan = pack(after)
-    sizes_of = {(node.name, gpu.index): gpu.memory for node in after.nodes for gpu in node.gpus}
-    for device, models in _load(plan).items():
-        assert sum(size for _, size in models) <= sizes_of[device]
-    priorities = {group.name: group.priority for group in after.groups}
-    counts = _counts(plan)
-    for lost in plan.lost:
-        group = next(group for group in after.groups if group.name == lost.group)
-        assert lost.winner != lost.group
-        if counts.get(lost.group, 0) < group.needed:
-            assert after.preemption is LOWER
-            assert priorities[lost.winner] > priorities[lost.group]
-
-
-@given(fleets())
-@examples(60)
-def test_what_must_serve_stays_without_preemption(drawn: tuple[PoolFacts, PoolFacts]) -> None:
-    before, after = (replace(of, preemption=Preemption.NEVER) for of in drawn)
-    counts, then = _counts(pack(before)), _counts(pack(after))
-    for group in before.groups:
-        assert then.get(group.name, 0) >= min(counts.get(group.name, 0), group.needed)
-
-
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=9), st.integers(1, 4), st.data())
-@examples(60)
+@examples(40)
 def test_the_order_of_arrival_changes_nothing(priorities: list[int], gpus: int, data: st.DataObject) -> None:
     groups = [one(f"m{n}", priority) for n, priority in enumerate(priorities)]
     first = data.draw(st.permutations(groups))[: data.draw(st.integers(0, len(groups)))]

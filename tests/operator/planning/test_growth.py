@@ -130,7 +130,7 @@ def fleets(draw: st.DrawFn) -> PoolFacts:
 
 
 @given(fleets(), st.data())
-@examples(80)
+@examples(40)
 def test_nothing_moves_for_a_grown_model_that_has_another_slot(facts: PoolFacts, data: st.DataObject) -> None:
     grown = data.draw(st.sampled_from(facts.groups))
     double = shared(grown.name, 2 * grown.demands[0].footprint.memory // GIB, 50, grown.priority)
@@ -147,7 +147,7 @@ def test_nothing_moves_for_a_grown_model_that_has_another_slot(facts: PoolFacts,
 
 
 @given(fleets(), st.data())
-@examples(40)
+@examples(15)
 def test_nothing_moves_for_models_that_shrink(facts: PoolFacts, data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.sampled_from(facts.groups), min_size=1, unique_by=lambda group: group.name))
     less = (shared(group.name, group.demands[0].footprint.memory // GIB // 2, 0, group.priority) for group in chosen)

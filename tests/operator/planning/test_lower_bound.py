@@ -61,7 +61,7 @@ def test_full_gpus_and_parts_of_them_count(need: Footprint, gpus: int) -> None:
         max_size=12,
     )
 )
-@examples(60)
+@examples(25)
 def test_no_plan_takes_fewer(models: list[tuple[int, int, int, str]]) -> None:
     nodes = (of("A100", "a", 3), of("H200", "b", 3, 141), of("A100", "c", 2))
     groups = tuple(

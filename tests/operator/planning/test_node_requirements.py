@@ -309,7 +309,7 @@ def _choosy(draw: st.DrawFn, group: Group) -> Group:
 
 
 @given(choosy_pools())
-@examples(150)
+@examples(60)
 def test_no_model_is_on_a_node_that_lacks_what_it_requires(facts: PoolFacts) -> None:
     """Checked by the labels and capabilities themselves, with no code of the packer."""
     nodes = {node.name: node for node in facts.nodes}
@@ -327,7 +327,7 @@ def test_no_model_is_on_a_node_that_lacks_what_it_requires(facts: PoolFacts) -> 
 
 
 @given(choosy_pools())
-@examples(80)
+@examples(40)
 def test_a_group_that_lacks_a_node_has_that_reason(facts: PoolFacts) -> None:
     nowhere = {
         group.name

@@ -97,7 +97,7 @@ groups = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 2)), max_size=4)
 
 
 @given(st.lists(st.tuples(groups, groups), min_size=2, max_size=3), st.integers(1, 6), st.integers(0, 4))
-@examples(60)
+@examples(25)
 def test_no_gpu_is_ever_in_two_pools_or_withheld_in_need(
     changes: list[tuple[list[tuple[int, int]], list[tuple[int, int]]]], gpus: int, lost: int
 ) -> None:

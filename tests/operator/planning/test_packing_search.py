@@ -65,14 +65,14 @@ def test_replicas_share_a_node_rather_than_take_a_further_gpu(most: int | None) 
 
 
 @given(pools(most=6, nodes=2, gpus=3, models=2))
-@examples(40)
+@examples(25)
 def test_a_further_node_leaves_nothing_out_that_fitted(facts: PoolFacts) -> None:
     if not pack(facts).unplaced:
         assert not pack(replace(facts, nodes=(*facts.nodes, linked_node("z", 2)))).unplaced
 
 
 @given(st.lists(st.tuples(st.integers(1, 10), st.integers(1, 1000)), min_size=1, max_size=14))
-@examples(60)
+@examples(40)
 def test_no_plan_takes_more_gpus_than_first_fit_or_best_fit_decreasing(sizes: list[tuple[int, int]]) -> None:
     groups = [lone(f"m{at:02}", part(*size)) for at, size in enumerate(sizes)]
     plan = pack(pool([node(f"n{at}", 4, 10) for at in range(4)], groups))

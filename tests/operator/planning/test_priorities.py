@@ -30,7 +30,7 @@ def test_other_facts_or_claims_have_a_plan_of_their_own() -> None:
 
 
 @given(pools(), pools())
-@examples(100)
+@examples(40)
 def test_a_plan_is_the_same_with_and_without_a_last_one(before: PoolFacts, after: PoolFacts) -> None:
     """The fleet runs, is as it was, and changes."""
     last = pack_by_priority([before])

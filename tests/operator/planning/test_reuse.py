@@ -37,7 +37,7 @@ _A_CANDIDATE_ON_ONE_OF_TWO_SERVERS = 1084, 0.2, 7
 
 @pytest.mark.parametrize(
     ("seed", "density", "steps"),
-    [*((seed, _DENSITY[seed % 3], 6) for seed in range(9)), _A_CANDIDATE_ON_ONE_OF_TWO_SERVERS],
+    [*((seed, _DENSITY[seed % 3], 6) for seed in range(6)), _A_CANDIDATE_ON_ONE_OF_TWO_SERVERS],
 )
 def test_a_plan_does_not_depend_on_the_last_one(seed: int, density: float, steps: int) -> None:
     rounds, last = Rounds(seed, density), None
@@ -50,7 +50,7 @@ def test_a_plan_does_not_depend_on_the_last_one(seed: int, density: float, steps
         rounds.step(plan.plan)
 
 
-@pytest.mark.parametrize("seed", range(100, 106))
+@pytest.mark.parametrize("seed", range(100, 104))
 def test_a_plan_with_all_placed_obeys_every_rule_and_stays_once_it_is_carried_out(seed: int) -> None:
     rounds, last = Rounds(seed, _DENSITY[seed % 2]), None
     for _ in range(6):

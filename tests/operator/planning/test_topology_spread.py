@@ -208,7 +208,7 @@ def _labels(draw: st.DrawFn) -> dict[str, str]:
 
 
 @given(spread_pools())
-@examples(200)
+@examples(80)
 def test_no_domain_has_more_than_its_share(facts: PoolFacts) -> None:
     """Counted by the labels, with no code of the packer."""
     plan = pack(facts)

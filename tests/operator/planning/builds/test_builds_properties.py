@@ -107,7 +107,7 @@ def test_every_build_is_planned_once_and_takes_no_gpu_that_a_server_has(
             assert not after[name].start
 
 
-@examples(25)
+@examples(8)
 @given(NODES, MODELS, st.integers(0, 5))
 def test_what_serves_goes_on_serving_whatever_is_built(
     machines: list[tuple[str, int, bool]], models: list[dict[str, Any]], broken: int

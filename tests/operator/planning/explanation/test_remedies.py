@@ -291,7 +291,7 @@ def needs() -> st.SearchStrategy[Footprint]:
 
 
 @given(st.lists(st.tuples(needs(), st.integers(1, 3), st.integers(0, 2)), min_size=2, max_size=9), st.integers(1, 3))
-@examples(25)
+@examples(10)
 def test_every_remedy_holds_when_the_pool_is_planned(models: list[tuple[Footprint, int, int]], nodes: int) -> None:
     groups = [replace(lone(f"m{n}", need, replicas), priority=rank) for n, (need, replicas, rank) in enumerate(models)]
     pool = facts([linked_node(name, 2) for name in "abc"[:nodes]], *groups)

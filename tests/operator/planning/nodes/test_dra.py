@@ -20,6 +20,7 @@ from tests.operator.planning.nodes.slices_v1 import (
     partition,
     resource_slice,
 )
+from tests.properties import examples
 
 from argosy.planning.facts import Gpu, Node
 from argosy.planning.nodes.dra.documents import Allocation, allocations_of, rule_of, slice_of
@@ -359,6 +360,7 @@ def test_models_are_placed_on_gpus_and_partitions_of_dra() -> None:
 PARTS = [device["name"] for device in every(0)]
 
 
+@examples(30)
 @given(
     st.lists(st.sampled_from(PARTS), max_size=5, unique=True),
     st.lists(st.sampled_from(PARTS), max_size=3, unique=True),

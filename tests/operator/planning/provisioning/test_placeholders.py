@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.operator.planning.declared import GIB, facts_of, gpu_node, linked_node, lone, model, pool
+from tests.properties import examples
 
 from argosy.api import Resource
 from argosy.planning.facts import Footprint, Gpu, Group, Node, PoolFacts
@@ -235,6 +236,7 @@ def test_names_are_of_the_pool_and_what_they_request() -> None:
 NEEDS = st.builds(Footprint, st.integers(1, 70).map(lambda gib: gib * GIB), st.integers(0, 900))
 
 
+@examples(20)
 @given(
     st.lists(st.tuples(NEEDS, st.integers(1, 3), st.integers(0, 2)), min_size=1, max_size=8),
     st.lists(st.sampled_from([(24, SMALL), (80, LARGE)]), min_size=1, max_size=3),
