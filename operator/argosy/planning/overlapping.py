@@ -6,7 +6,7 @@ They count towards no decision of the plan: where there is no memory for them, o
 and what comes later takes their place.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -16,7 +16,8 @@ from argosy.planning.adapters import AdapterModel
 from argosy.planning.demand.footprint import footprint_of
 from argosy.planning.demand.members import Members
 from argosy.planning.demand.surges import LoadedVersions
-from argosy.planning.facts import Device, PoolFacts
+from argosy.planning.facts import Device, Footprint, PoolFacts
+from argosy.planning.packing.capacity import FreeCapacity, capacity_left
 from argosy.planning.plan import Placement, PoolPlan, ServerPlan
 from argosy.planning.variants import RoutedModel, VariantModel
 from argosy_agent.contract import RenderedRepository
@@ -43,23 +44,6 @@ class Running:
             for repository in self.repositories
             for model in repository.models
         }
-
-
-@dataclass(frozen=True, slots=True)
-class _Need:
-    """Bytes and thousandths of compute on a device."""
-
-    memory: int
-    compute: int
-
-    def without(self, other: "_Need") -> "_Need":
-        """Return what is left of it once the other is taken."""
-        return _Need(self.memory - other.memory, self.compute - other.compute)
-
-    @property
-    def is_short(self) -> bool:
-        """Whether more was taken than there was."""
-        return self.memory < 0 or self.compute < 0
 
 
 def with_overlap(plan: PoolPlan, facts: PoolFacts, members: Members, running: Running) -> PoolPlan:
@@ -134,20 +118,17 @@ def _placed(plan: PoolPlan, steps: Mapping[str, int]) -> dict[str, list[tuple[Se
     return placed
 
 
-def _spare(plan: PoolPlan, facts: PoolFacts) -> dict[Device, _Need]:
-    """Return what each GPU has left: nothing where a candidate lacks memory."""
-    spare = {
-        (node.name, gpu.index): _Need(gpu.usable(facts.headroom), gpu.compute)
-        for node in facts.nodes
-        for gpu in node.gpus
-        if not gpu.is_cpu
+def _spare(plan: PoolPlan, facts: PoolFacts) -> dict[Device, FreeCapacity]:
+    """Return what each GPU has left, but for those on which a candidate lacks memory."""
+    lacking = {
+        (server.node, gpu)
+        for server in plan.servers
+        for placement in server.placements
+        if placement.unreserved
+        for gpu in placement.gpus
     }
-    for server in plan.servers:
-        for placement in server.placements:
-            for device in _devices(server, placement):
-                left = spare.get(device, _Need(0, 0)).without(_need(placement))
-                spare[device] = _Need(min(0, left.memory), left.compute) if placement.unreserved else left
-    return spare
+    left = capacity_left(facts.nodes, facts.headroom, plan.taken)
+    return {device: capacity for device, capacity in left.items() if device not in lacking}
 
 
 def _busy(plan: PoolPlan, running: Running, instances: Mapping[_ServerModel, int]) -> set[str]:
@@ -186,19 +167,12 @@ def _has_memory(model: InferenceModel, members: Members) -> bool:
     return bool(declared) or model.name in members.measured
 
 
-def _take(spare: dict[Device, _Need], server: ServerPlan, placement: Placement, more: Placement) -> bool:
+def _take(spare: dict[Device, FreeCapacity], server: ServerPlan, placement: Placement, more: Placement) -> bool:
     """Take what a placement needs in addition; return whether there is as much on each of its GPUs."""
-    addition = _need(more).without(_need(placement))
-    left = {device: spare.get(device, _Need(0, 0)).without(addition) for device in _devices(server, placement)}
-    fits = not any(one.is_short for one in left.values())
+    need, has = more.need, placement.need
+    addition = Footprint(need.memory - has.memory, need.compute - has.compute)
+    devices = [(server.node, gpu) for gpu in placement.gpus]
+    fits = all(device in spare and spare[device].takes(addition) for device in devices)
     if fits:
-        spare.update(left)
+        spare.update({device: spare[device].less(addition) for device in devices})
     return fits
-
-
-def _need(placement: Placement) -> _Need:
-    return _Need(placement.memory + placement.surge, placement.compute)
-
-
-def _devices(server: ServerPlan, placement: Placement) -> Iterator[Device]:
-    return ((server.node, gpu) for gpu in placement.gpus)

@@ -1,11 +1,11 @@
 """The placement plan: the servers, and the models on each of their devices."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from argosy.api.values.identity import PoolKey
-from argosy.planning.facts import CurrentServer, Device, Need
+from argosy.planning.facts import CurrentServer, Device, Footprint, Need
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,11 @@ class Placement:
     unreserved: Unreserved | None = None
     shares: int = 1
     misplaced: bool = False
+
+    @property
+    def need(self) -> Footprint:
+        """What it takes of each of its GPUs, with the candidate of its rollout."""
+        return Footprint(self.memory + self.surge, self.compute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,13 @@ class PoolPlan:
     withheld: Mapping[str, int] = field(default_factory=dict)
     claims: frozenset[Device] = frozenset()
     lost: tuple[LostPlacement, ...] = ()
+
+    @property
+    def taken(self) -> Iterator[tuple[Device, Footprint]]:
+        """What the placements take of GPUs."""
+        for server in self.servers:
+            for placement in server.placements:
+                yield from (((server.node, gpu), placement.need) for gpu in placement.gpus)
 
     @property
     def gpus_withheld(self) -> int:

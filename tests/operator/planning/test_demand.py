@@ -9,7 +9,7 @@ from tests.operator.planning.declared import ensemble, facts_of
 from argosy.api import InferenceModel, Resource, ServingPool
 from argosy.api.servingpool import RuntimeName
 from argosy.planning.demand.footprint import footprint_of
-from argosy.planning.demand.grouping import models_of
+from argosy.planning.demand.runs import runs_of
 from argosy.planning.facts import CurrentServer, Footprint, Gpu, Node, PoolFacts
 
 GIB = 1 << 30
@@ -108,7 +108,7 @@ def test_ensembles_that_share_a_model_are_one_group() -> None:
 def test_an_ensemble_within_an_ensemble_brings_its_models() -> None:
     inner, outer = ensemble("inner", "b", "c"), ensemble("outer", "a", "inner", "b")
     assert grouped(model("a"), model("b"), model("c"), inner, outer) == {"inner": (["b", "c", "a"], 1)}
-    assert models_of("outer", [inner, outer]) == ("a", "b", "c")
+    assert runs_of([inner, outer])["outer"] == ("a", "b", "c")
 
 
 def test_an_ensemble_that_lacks_a_step_joins_nothing() -> None:

@@ -70,7 +70,7 @@ def again(facts: PoolFacts, plan: PoolPlan, **changed: object) -> PoolFacts:
 
 
 @given(pools())
-@examples(120)
+@examples(50)
 def test_every_plan_keeps_to_the_rules_and_moves_nothing_when_it_is_made_again(facts: PoolFacts) -> None:
     plan = pack(facts)
     assert broken_rules(facts, plan) == []

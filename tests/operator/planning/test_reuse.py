@@ -12,7 +12,7 @@ from tests.operator.planning.random_rounds import Rounds
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import CurrentServer, Footprint, Group, PoolFacts
 from argosy.planning.packing import priorities
-from argosy.planning.packing.nearby import candidates, fill
+from argosy.planning.packing.nearby import fill, part
 from argosy.planning.packing.pools import nodes_left
 from argosy.planning.packing.priorities import RankedPlan, pack_by_priority
 from argosy.planning.packing.reuse.difference import changed_groups
@@ -27,8 +27,8 @@ _DENSITY = (0.15, 0.25, 0.4)
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let parts be so small that pools of a few nodes have them."""
-    monkeypatch.setattr(candidates, "_JOINED", 1)
-    monkeypatch.setattr(candidates, "_OPENED", 1)
+    monkeypatch.setattr(part, "_JOINED", 1)
+    monkeypatch.setattr(part, "_OPENED", 1)
     monkeypatch.setattr(fill, "_LEAST", 1)
 
 

@@ -11,8 +11,8 @@ from argosy.api.values.identity import PoolKey
 from argosy.autoscaling.decision import Decision, SpareCapacity
 from argosy.autoscaling.policy import Policy, Served
 from argosy.planning.demand.members import Members
-from argosy.planning.facts import Demand, Footprint, Gpu, PoolFacts
-from argosy.planning.packing.capacity import FULL_COMPUTE, FreeCapacity, usable_memory
+from argosy.planning.facts import Demand, Gpu, PoolFacts
+from argosy.planning.packing.capacity import FreeCapacity, capacity_left
 from argosy.planning.packing.priorities import GroupKey, RankedPlan
 from argosy.planning.plan import PoolPlan
 
@@ -105,19 +105,12 @@ def _placed(ranked: RankedPlan) -> Counter[_Model]:
 def _gpus(facts: PoolFacts, plan: PoolPlan) -> dict[str, list[tuple[Gpu, FreeCapacity]]]:
     """Return the GPUs of each model, with what the plan leaves free on each. GPUs of unknown size are left out."""
     gpus = {(node.name, gpu.index): gpu for node in facts.nodes for gpu in node.gpus}
-    on_gpus = [
-        ((server.node, index), placement)
-        for server in plan.servers
-        for placement in server.placements
-        for index in placement.gpus
-        if (server.node, index) in gpus
-    ]
-    free = {key: FreeCapacity(usable_memory(gpus[key], facts.headroom), FULL_COMPUTE) for key, _ in on_gpus}
-    for key, placement in on_gpus:
-        free[key] = free[key].less(Footprint(placement.memory, placement.compute))
+    left = capacity_left(facts.nodes, facts.headroom, plan.taken)
     by_model: dict[str, list[tuple[Gpu, FreeCapacity]]] = {}
-    for key, placement in on_gpus:
-        by_model.setdefault(placement.model, []).append((gpus[key], free[key]))
+    for server in plan.servers:
+        for placement in server.placements:
+            devices = [(server.node, index) for index in placement.gpus if (server.node, index) in left]
+            by_model.setdefault(placement.model, []).extend((gpus[device], left[device]) for device in devices)
     return by_model
 
 

@@ -15,7 +15,7 @@ from argosy.api.values.quantity import MILLIONTHS, THOUSANDTHS
 from argosy.autoscaling.policy import Bounds, Pace, Policy, QueryTarget, Targets
 from argosy.autoscaling.settings import WINDOW_SHARE
 from argosy.planning.demand.footprint import instances_of
-from argosy.planning.demand.grouping import runs_of
+from argosy.planning.demand.runs import runs_of
 from argosy.planning.variants import Parts, VariantModel, shares_server
 
 CONTINUOUS_BATCHING = frozenset({"vllm", "tensorrtllm"})

@@ -25,7 +25,7 @@ from argosy.autoscaling.pool.memory import PoolMemory, report
 from argosy.autoscaling.pool.regimes import fleet_regimes
 from argosy.autoscaling.pool.variants import routed_signals, variants_reports
 from argosy.autoscaling.stage import Stage
-from argosy.planning.demand.grouping import runs_of
+from argosy.planning.demand.runs import runs_of
 from argosy.planning.facts import CurrentServer
 from argosy.planning.variants import RoutedModel
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from argosy.planning.consolidation.fleet import RunningFleet
 from argosy.planning.consolidation.moves import Move
 from argosy.planning.facts import Group, Node
-from argosy.planning.packing.spreading import preferred_labels
+from argosy.planning.packing.layout.limits import preferred_labels
 
 Closeness = tuple[int, int]
 """Replicas on a node that has one of their group already, and the same for each label by which they prefer to be

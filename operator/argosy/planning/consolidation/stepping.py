@@ -7,9 +7,9 @@ from graphlib import CycleError, TopologicalSorter
 from argosy.planning.consolidation.fleet import RunningFleet
 from argosy.planning.consolidation.moves import Move
 from argosy.planning.packing.layout import Assignment, Replica
+from argosy.planning.packing.layout.limits import crowding
 from argosy.planning.packing.search.items import Item
 from argosy.planning.packing.search.rules import component
-from argosy.planning.packing.spreading import crowding
 from argosy.planning.server_names import free_names
 
 Slots = Mapping[int, Assignment]

@@ -1,7 +1,8 @@
 """Groups of models that must share a server: those of an ensemble, and of ensembles that share a model with it."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.servingpool import RuntimeName
@@ -10,14 +11,13 @@ from argosy.planning.adapters import ties
 from argosy.planning.demand.affinities import separated
 from argosy.planning.demand.affinities import together as tied_together
 from argosy.planning.demand.footprint import NO_SIZE, DocumentSize, footprint_of, instances_of, versions_retained
-from argosy.planning.demand.measured import MeasuredMemory
-from argosy.planning.demand.model_files import ServedEngines
-from argosy.planning.facts import Demand, Footprint, Group
+from argosy.planning.demand.members import Members
+from argosy.planning.demand.runs import runs_of
+from argosy.planning.facts import Demand, Group
 from argosy.planning.pinned import PinnedEnsemble
 from argosy.planning.required_nodes import requirements_of
 from argosy.planning.spreading import spread_of
 from argosy.planning.variants import shares_server
-from argosy_agent.contract.builds import ModelShape
 from argosy_agent.contract.sizes import stepped
 
 Loaded = Mapping[str, Sequence[Collection[int]]]
@@ -25,67 +25,101 @@ Loaded = Mapping[str, Sequence[Collection[int]]]
 
 
 def groups_of(
-    models: Sequence[InferenceModel],
-    ensembles: Sequence[Ensemble],
-    loaded: Loaded | None = None,
-    has_gpus: bool = True,
-    shapes: Mapping[str, ModelShape] | None = None,
-    engines: ServedEngines | None = None,
-    sizes: Mapping[str, DocumentSize] | None = None,
-    runtime: RuntimeName = RuntimeName.ARGOSY,
-    measured: Mapping[str, MeasuredMemory] | None = None,
-    reused: Reused | None = None,
-    autoscaled: Collection[str] = (),
+    members: Members, loaded: Loaded, has_gpus: bool, runtime: RuntimeName, reused: Reused
 ) -> tuple[Group, ...]:
     """Return the groups of one pool, by name; models in the order of the steps that use them.
 
     Variants with replicas of their own are groups of their own. A group has as many replicas as the most demanding of
     its models and ensembles asks for, and is named after its first ensemble, or its only model. An ensemble with a step
-    that is not among `models` and `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs. `shapes`: the
-    models' that are known, by name. Of models that wait for their `engines` there is nothing. `sizes`: what models and
-    ensembles take of their server's documents, by name. `runtime`: the program of the pool's servers. `measured`: what
-    models were measured to use of a GPU, by name. `reused`: the groups of the round before. `autoscaled`: names of
-    those whose replicas scaling decides.
+    that is not among the members joins nothing. `has_gpus`: whether the pool has GPUs. Of models that wait for their
+    engines there is nothing. `runtime`: the program of the pool's servers. `reused`: the groups of the round before.
     """
-    built = engines or ServedEngines()
-    by_name = {model.name: model for model in models if model.name not in built.waiting}
-    together = [ensemble for ensemble in ensembles if shares_server(ensemble)]
-    members = _members(by_name, together)
-    users = _users(together, members)
-    versions, shape_of, used = loaded or {}, shapes or {}, measured or {}
+    models = {name: model for name, model in members.models.items() if name not in members.engines.waiting}
+    ensembles = list(members.ensembles.values())
+    runs = _members(models, [ensemble for ensemble in ensembles if shares_server(ensemble)])
+    sizes = _with_routers(members.sizes, ensembles)
+    pool = _Pool(members, _users(ensembles, runs), sizes, loaded, has_gpus, runtime)
+    every: list[InferenceModel | Ensemble] = [*members.models.values(), *ensembles]
+    tied = [*ties(models.values()), *runs.values(), *tied_together(every, members.runs, models)]
+    groups = (
+        reused.value(names[0], pool.inputs(names), partial(pool.group, names)) for names in _connected(models, tied)
+    )
+    return separated(sorted(groups, key=lambda group: group.name), every, members.runs)
 
-    def footprint(model: InferenceModel, versions: int) -> Footprint:
-        name = model.name
-        return footprint_of(model, versions, has_gpus, shape_of.get(name), runtime, used.get(name))
 
-    size_of = _with_routers(sizes or {}, ensembles)
-    every: list[InferenceModel | Ensemble] = [*models, *ensembles]
-    runs = runs_of(ensembles)
-    tied = [*ties(by_name.values()), *members.values(), *tied_together(every, runs, by_name)]
-    values = reused or Reused()
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """What groups are made of. `users`: the ensembles that run each model on its server; `sizes`: what models and
+    ensembles take of their server's documents.
+    """
 
-    def group(names: Sequence[str]) -> Group:
-        using = {user.name: user for name in names for user in users.get(name, ())}
+    members: Members
+    users: Mapping[str, Sequence[Ensemble]]
+    sizes: Mapping[str, DocumentSize]
+    loaded: Loaded
+    has_gpus: bool
+    runtime: RuntimeName
+
+    def inputs(self, names: Sequence[str]) -> object:
+        """Return all that the group of these models follows from."""
+        members, using = self.members, self._using(names)
         of_names = [
-            (by_name[name], versions.get(name), shape_of.get(name), used.get(name), built.architectures(name))
+            (
+                members.models[name],
+                self.loaded.get(name),
+                members.shapes.get(name),
+                members.measured.get(name),
+                members.engines.architectures(name),
+                self.sizes.get(name),
+            )
             for name in names
         ]
-        of_users = [(user, size_of.get(name)) for name, user in using.items()]
-        decided = [name in autoscaled for name in (*names, *using)]
-        sizes_of_names = [size_of.get(name) for name in names]
+        of_users = [(user, self.sizes.get(name)) for name, user in using.items()]
+        decided = [name in members.autoscaled for name in (*names, *using)]
+        return of_names, of_users, decided, self.has_gpus, self.runtime
 
-        def derived() -> Group:
-            demands = [
-                _demand(by_name[name], users.get(name, ()), versions.get(name, ()), footprint, built, autoscaled)
-                for name in names
-            ]
-            spread = spread_of([*(by_name[name] for name in names), *(u for n in names for u in users.get(n, ()))])
-            return replace(_group(demands, users, size_of), spread=spread)
+    def group(self, names: Sequence[str]) -> Group:
+        """Return the group of these models."""
+        demands, using = [self._demand(name) for name in names], self._using(names)
+        size = sum(self.sizes.get(demand.model, NO_SIZE).with_versions(demand.versions) for demand in demands)
+        size += sum(self.sizes.get(name, NO_SIZE).declared for name in using)
+        return Group(
+            name=min(using, default=names[0]),
+            demands=tuple(demands),
+            replicas=max(demand.replicas for demand in demands),
+            minimum=max(demand.minimum for demand in demands),
+            priority=max(demand.priority for demand in demands),
+            size=stepped(size),
+            spread=spread_of([*(self.members.models[name] for name in names), *using.values()]),
+            declared=max(demand.declared for demand in demands),
+        )
 
-        return values.value(names[0], (of_names, of_users, decided, sizes_of_names, has_gpus, runtime), derived)
+    def _using(self, names: Sequence[str]) -> dict[str, Ensemble]:
+        """Return the ensembles that run some of these models, by name."""
+        return {user.name: user for name in names for user in self.users.get(name, ())}
 
-    groups = map(group, _connected(by_name, tied))
-    return separated(sorted(groups, key=lambda group: group.name), every, runs)
+    def _demand(self, name: str) -> Demand:
+        members, model, users = self.members, self.members.models[name], self.users.get(name, ())
+        every: tuple[InferenceModel | Ensemble, ...] = (model, *users)
+        # what a rollout keeps in addition is loaded only where there is memory for it, and places nothing
+        declared = (user for user in users if not isinstance(user, PinnedEnsemble))
+        steps = (step for user in declared for step in user.spec.steps if step.model == name)
+        pins = {step.version for step in steps if step.version is not None}
+        versions = versions_retained(model, pins, self.loaded.get(name, ()))
+        shape, measured = members.shapes.get(name), members.measured.get(name)
+        return Demand(
+            model=name,
+            version=model.spec.default_version,
+            footprint=footprint_of(model, versions, self.has_gpus, shape, self.runtime, measured),
+            replicas=max(one.spec.fewest_replicas for one in every),
+            instances=instances_of(model),
+            versions=versions,
+            minimum=max(_needed(one) for one in every),
+            priority=max(one.spec.priority for one in every),
+            architectures=members.engines.architectures(name),
+            requires=requirements_of(model, users),
+            declared=max(_declared(one, members.autoscaled) for one in every),
+        )
 
 
 def _with_routers(sizes: Mapping[str, DocumentSize], ensembles: Iterable[Ensemble]) -> Mapping[str, DocumentSize]:
@@ -110,39 +144,6 @@ def _connected(models: Iterable[str], ensembles: Collection[tuple[str, ...]]) ->
     return connected.values()
 
 
-def models_of(ensemble: str, ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
-    """Return the models that an ensemble runs, those of its inner ensembles in their place, each once, in step
-    order.
-    """
-    return _run_by(ensemble, _steps(ensembles))
-
-
-def runs_of(ensembles: Iterable[Ensemble]) -> dict[str, tuple[str, ...]]:
-    """Return the models that each ensemble runs, as `models_of` gives them."""
-    steps = _steps(ensembles)
-    return {name: _run_by(name, steps) for name in sorted(steps)}
-
-
-def _steps(ensembles: Iterable[Ensemble]) -> dict[str, list[str]]:
-    return {ensemble.name: [step.model for step in ensemble.spec.steps] for ensemble in ensembles}
-
-
-def _run_by(ensemble: str, steps: dict[str, list[str]]) -> tuple[str, ...]:
-    models: dict[str, None] = {}
-    _collect(ensemble, steps, models, frozenset())
-    return tuple(models)
-
-
-def _collect(name: str, steps: dict[str, list[str]], models: dict[str, None], above: frozenset[str]) -> None:
-    if name in above:
-        return
-    if name not in steps:
-        models.setdefault(name)
-        return
-    for step in steps[name]:
-        _collect(step, steps, models, above | {name})
-
-
 def _members(models: Iterable[str], ensembles: Sequence[Ensemble]) -> dict[str, tuple[str, ...]]:
     registered = set(models)
     return {name: names for name, names in runs_of(ensembles).items() if names and registered >= set(names)}
@@ -155,47 +156,6 @@ def _users(ensembles: Sequence[Ensemble], members: dict[str, tuple[str, ...]]) -
         for name in members.get(ensemble.name, ()):
             users.setdefault(name, []).append(ensemble)
     return users
-
-
-def _group(demands: Sequence[Demand], users: dict[str, list[Ensemble]], sizes: Mapping[str, DocumentSize]) -> Group:
-    ensembles = {user.name for demand in demands for user in users.get(demand.model, ())}
-    name = min(ensembles, default=demands[0].model)
-    minimum, priority = max(demand.minimum for demand in demands), max(demand.priority for demand in demands)
-    size = sum(sizes.get(demand.model, NO_SIZE).with_versions(demand.versions) for demand in demands)
-    size += sum(sizes.get(name, NO_SIZE).declared for name in ensembles)
-    replicas, declared = (max(counts) for counts in zip(*((d.replicas, d.declared) for d in demands), strict=True))
-    return Group(name, tuple(demands), replicas, minimum, priority, stepped(size), declared=declared)
-
-
-def _demand(
-    model: InferenceModel,
-    users: Sequence[Ensemble],
-    loaded: Sequence[Collection[int]],
-    footprint: Callable[[InferenceModel, int], Footprint],
-    built: ServedEngines,
-    autoscaled: Collection[str],
-) -> Demand:
-    # what a rollout keeps in addition is loaded only where there is memory for it, and places nothing
-    declared = (user for user in users if not isinstance(user, PinnedEnsemble))
-    steps = (step for user in declared for step in user.spec.steps if step.model == model.name)
-    versions = versions_retained(model, {step.version for step in steps if step.version is not None}, loaded)
-    return Demand(
-        model=model.name,
-        version=model.spec.default_version,
-        footprint=footprint(model, versions),
-        replicas=_replicas(model, users),
-        instances=instances_of(model),
-        versions=versions,
-        minimum=max([_needed(model), *(_needed(user) for user in users)]),
-        priority=max([model.spec.priority, *(user.spec.priority for user in users)]),
-        architectures=built.architectures(model.name),
-        requires=requirements_of(model, users),
-        declared=max([_declared(model, autoscaled), *(_declared(user, autoscaled) for user in users)]),
-    )
-
-
-def _replicas(model: InferenceModel, users: Sequence[Ensemble]) -> int:
-    return max([model.spec.fewest_replicas, *(user.spec.fewest_replicas for user in users)])
 
 
 def _needed(member: InferenceModel | Ensemble) -> int:

@@ -7,9 +7,9 @@ from typing import TypeVar
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.values.identity import PoolKey
 from argosy.planning.demand.footprint import DocumentSize
-from argosy.planning.demand.grouping import runs_of
 from argosy.planning.demand.measured import MeasuredMemory
 from argosy.planning.demand.model_files import ServedEngines, declared_sources
+from argosy.planning.demand.runs import runs_of
 from argosy.planning.pinned import PinnedEnsemble
 from argosy.planning.plan import Placement
 from argosy.planning.rollouts.member import MemberRollout

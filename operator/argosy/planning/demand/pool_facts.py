@@ -21,19 +21,7 @@ def pool_facts(
     server has; `reused`: the groups of the round before.
     """
     spec, has = nodes.pool.spec, loaded or {}
-    groups = groups_of(
-        list(members.models.values()),
-        list(members.ensembles.values()),
-        _by_model(has),
-        nodes.has_gpus,
-        members.shapes,
-        members.engines,
-        members.sizes,
-        spec.runtime.name,
-        members.measured,
-        reused,
-        members.autoscaled,
-    )
+    groups = groups_of(members, _by_model(has), nodes.has_gpus, spec.runtime.name, reused or Reused())
     every = _with_further(with_candidates(groups, members, has, spec.runtime.name), members)
     divisible = {name for name, model in members.models.items() if may_divide(model)}
     most = spec.max_gpus_per_server

@@ -1,6 +1,6 @@
 """One pool: its nodes, its groups, its limits, and where things sit now."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from argosy.api.pool.packing import Preemption
@@ -87,6 +87,16 @@ class PoolFacts:
     staying_bytes: int = STAYING_BYTES
     preemption: Preemption = Preemption.NEVER
     left_out: tuple[str, ...] = ()
+
+    def part(self, nodes: Collection[str], groups: Sequence[Group]) -> "PoolFacts":
+        """Return the facts of some nodes for some groups. Servers of other nodes keep their names."""
+        return replace(
+            self,
+            nodes=tuple(node for node in self.nodes if node.name in nodes),
+            groups=tuple(groups),
+            current=tuple(server for server in self.current if server.node in nodes),
+            taken=self.taken | {server.name for server in self.current},
+        )
 
     @property
     def with_peaks(self) -> "PoolFacts":

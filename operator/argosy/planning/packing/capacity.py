@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from argosy.planning.facts import Footprint, Gpu, Node, PoolFacts
+from argosy.planning.facts import Device, Footprint, Gpu, Node, PoolFacts
+from argosy.planning.nodes.slices import is_slice
 
 FULL_COMPUTE = 1000
 
@@ -18,6 +19,11 @@ class FreeCapacity:
     compute: int  # thousandths
     empty: bool = True
     headroom: int = 0  # bytes
+
+    @classmethod
+    def of_gpu(cls, gpu: Gpu, headroom: int) -> "FreeCapacity":
+        """Return what is left on a GPU that nothing sits on. A slice never counts as empty: it is no whole GPU."""
+        return cls.of(gpu.usable(headroom), gpu.memory, gpu.compute, empty=not is_slice(gpu.index))
 
     @classmethod
     def of(cls, usable: int, total: int, compute: int = FULL_COMPUTE, empty: bool = True) -> "FreeCapacity":
@@ -38,6 +44,17 @@ class FreeCapacity:
         return FreeCapacity.of(self.memory - need.settled, total, self.compute - need.compute, empty=False)
 
 
+def capacity_left(
+    nodes: Iterable[Node], headroom: int, taken: Iterable[tuple[Device, Footprint]]
+) -> dict[Device, FreeCapacity]:
+    """Return what each GPU of the nodes has left; `taken`: what is taken of each, and of others."""
+    left = {(node.name, gpu.index): FreeCapacity.of_gpu(gpu, headroom) for node in nodes for gpu in gpus_of(node)}
+    for device, need in taken:
+        if device in left:
+            left[device] = left[device].less(need)
+    return left
+
+
 def roomiest(left: Iterable[tuple[str, int, FreeCapacity]]) -> list[tuple[str, int, FreeCapacity]]:
     """Return the devices of which none has both more memory and more compute left; each with its node and index."""
     result: list[tuple[str, int, FreeCapacity]] = []
@@ -47,11 +64,6 @@ def roomiest(left: Iterable[tuple[str, int, FreeCapacity]]) -> list[tuple[str, i
     return result
 
 
-def usable_memory(gpu: Gpu, headroom: int) -> int:
-    """Return bytes of `gpu` that models may take when `headroom` thousandths stay free."""
-    return gpu.usable(headroom)
-
-
 def gpus_of(node: Node) -> tuple[Gpu, ...]:
     """Return the node's real GPUs, including withheld ones, without its CPU slots."""
     return tuple(gpu for gpu in node.gpus if not gpu.is_cpu)
@@ -59,7 +71,7 @@ def gpus_of(node: Node) -> tuple[Gpu, ...]:
 
 def cpu_memory_of(node: Node, headroom: int) -> int:
     """Return the usable bytes of the node's CPU slots."""
-    return sum(usable_memory(gpu, headroom) for gpu in node.gpus if gpu.is_cpu)
+    return sum(gpu.usable(headroom) for gpu in node.gpus if gpu.is_cpu)
 
 
 def is_cpu_only(facts: PoolFacts) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from argosy.planning.facts import Footprint, Group, Node, PoolFacts
-from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_holding, gpus_of, usable_memory
+from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_holding, gpus_of
 from argosy.planning.plan import FleetPlan, PoolPlan, ServerPlan, replica_counts
 from argosy.planning.requirements import NOTHING, label_keys
 
@@ -60,7 +60,7 @@ def _bound_of_kinds(
 
 def _sizes(nodes: Iterable[Node], headroom: int) -> list[int]:
     """Return the usable bytes of each GPU of nodes that may be planned with."""
-    return [usable_memory(gpu, headroom) for node in nodes for gpu in gpus_of(node) if not gpu.withheld_by]
+    return [gpu.usable(headroom) for node in nodes for gpu in gpus_of(node) if not gpu.withheld_by]
 
 
 def placed_groups(groups: Sequence[Group], servers: Sequence[ServerPlan]) -> tuple[Group, ...]:

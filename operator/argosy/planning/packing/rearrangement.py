@@ -3,18 +3,20 @@
 What moves gets another place; it is never left without one.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from argosy.planning.packing.bound.replicas import BoundReplica, bind, weight
 from argosy.planning.packing.equivalence import FreeSlots
 from argosy.planning.packing.gpu_assignment import Budget
 from argosy.planning.packing.layout import Layout, Replica, Topology
-from argosy.planning.packing.scoring import best, candidates
+from argosy.planning.packing.lower_bound import lower_bound
+from argosy.planning.packing.scoring import best, slots
 
 _EXHAUSTIVE_REPLICAS = 9
-_EXHAUSTIVE_STEPS = 4000
+_EXHAUSTIVE_STEPS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +32,29 @@ def rearrange(
 ) -> Layout | None:
     """Return a layout with everything that is in `layout`, and `unschedulable` too; None if none was found.
 
-    A small pool is searched whole, fewest moves first, so that None means there is none. In a large one, only
-    single moves are tried. `bound` by the replica's key.
+    A small pool is searched whole, fewest moves first, unless all together need more GPUs than it has. In a large one,
+    only single moves are tried. `bound` by the replica's key.
     """
+    placed = [placed.replica for server in layout.servers.values() for placed in server.placed]
+    replicas = [*placed, unschedulable]
+    is_small = len(replicas) <= _EXHAUSTIVE_REPLICAS
+    if is_small and _is_too_much(layout.topology, replicas):
+        return None
     moved_one = _move_one(layout, unschedulable, bound, budget.moves)
-    if moved_one is not None and not bound:
+    if not is_small or (moved_one is not None and not bound):
         return moved_one
-    if sum(len(server.placed) for server in layout.servers.values()) >= _EXHAUSTIVE_REPLICAS:
-        return moved_one
-    replicas = [placed.replica for server in layout.servers.values() for placed in server.placed]
     steps = budget.steps.part(_EXHAUSTIVE_STEPS)
-    placements = _search_all(layout.topology, [*replicas, unschedulable], [*bound.values()], steps)
+    placements = _search_all(layout.topology, replicas, [*bound.values()], steps)
     budget.steps.back(steps)
     return placements or moved_one
+
+
+def _is_too_much(topology: Topology, replicas: Sequence[Replica]) -> bool:
+    """Return whether these replicas need more GPUs than there are, whatever moves."""
+    groups = {replica.group.name: replica.group for replica in replicas}
+    counts = Counter(replica.group.name for replica in replicas)
+    needed = tuple(replace(group, replicas=counts[name]) for name, group in groups.items())
+    return lower_bound(replace(topology.facts, groups=needed)) > sum(map(len, topology.usable.values()))
 
 
 def _move_one(
@@ -61,10 +73,10 @@ def _move_one(
         if not budget.spend():
             return None
         without, node = layout.without(moving, server_name), layout.servers[server_name].node
-        candidate = best(without, unschedulable, on=None if layout.full else node)
-        if candidate is None:
+        slot = best(without, unschedulable, on=None if layout.full else node)
+        if slot is None:
             continue
-        with_it = candidate.applied(without, unschedulable)
+        with_it = slot.applied(without, unschedulable)
         moved = best(with_it, moving, on=None if layout.full or free_slots.has(moving) else node)
         if moved is not None:
             return moved.applied(with_it, moving)
@@ -87,13 +99,13 @@ def _search_all(
     for moves in range(len(placed) + 1):
         if budget.left <= 0:
             return None
-        candidates = [
+        layouts = [
             layout
             for moved in combinations(placed, moves)
             if (layout := _search_neighbourhood([p for p in placed if p not in moved], topology, replicas, budget))
         ]
-        if candidates:
-            return min(candidates, key=lambda layout: layout.gpus_used)
+        if layouts:
+            return min(layouts, key=lambda layout: layout.gpus_used)
     return None
 
 
@@ -110,13 +122,13 @@ def _search_neighbourhood(
 
 
 def _search(layout: Layout, todo: Sequence[Replica], budget: Budget) -> Layout | None:
-    """Search depth-first over every candidate of every replica, the best first."""
+    """Search depth-first over every slot of every replica, the best first."""
     if not todo:
         return layout
-    for candidate in sorted(candidates(layout, todo[0], tries=64), key=lambda candidate: candidate.cost):
+    for slot in sorted(slots(layout, todo[0], tries=64), key=lambda slot: slot.cost):
         if not budget.spend():
             return None
-        placements = _search(candidate.applied(layout, todo[0]), todo[1:], budget)
+        placements = _search(slot.applied(layout, todo[0]), todo[1:], budget)
         if placements is not None:
             return placements
     return None

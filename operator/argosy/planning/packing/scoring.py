@@ -1,4 +1,4 @@
-"""Scoring: the candidates for a replica, best first, where each gets its place one by one.
+"""Scoring: the slots that a replica may get, best first, where each gets its place one by one.
 
 The search compares full placements instead (`search/objective.py`). Both put GPUs before nodes apart, and nodes before
 other labels.
@@ -12,7 +12,7 @@ from argosy.planning.facts import Group
 from argosy.planning.packing.capacity import FULL_COMPUTE, FreeCapacity
 from argosy.planning.packing.gpu_assignment import Site, assignments
 from argosy.planning.packing.layout import Assignment, Layout, PlacedReplica, Replica, Server
-from argosy.planning.packing.spreading import allowed, preferred_labels
+from argosy.planning.packing.layout.limits import allowed, preferred_labels
 
 _TRIES_PER_SITE = 16
 
@@ -37,8 +37,8 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A place for one replica."""
+class Slot:
+    """A server for one replica, and its GPUs there."""
 
     server: str
     node: str
@@ -50,21 +50,19 @@ class Candidate:
         return layout.with_replica(self.server, self.node, PlacedReplica(replica, self.assignment))
 
 
-def best(layout: Layout, replica: Replica, on: str | None = None) -> Candidate | None:
+def best(layout: Layout, replica: Replica, on: str | None = None) -> Slot | None:
     """Return the best place, or None if the replica fits nowhere in this layout, or on the node `on` where that is
     given.
     """
-    return min(candidates(layout, replica, on=on), key=lambda candidate: candidate.cost, default=None)
+    return min(slots(layout, replica, on=on), key=lambda slot: slot.cost, default=None)
 
 
 def fits(layout: Layout, replica: Replica) -> bool:
     """Return whether the replica fits anywhere in this layout."""
-    return next(candidates(layout, replica), None) is not None
+    return next(slots(layout, replica), None) is not None
 
 
-def candidates(
-    layout: Layout, replica: Replica, tries: int = _TRIES_PER_SITE, on: str | None = None
-) -> Iterator[Candidate]:
+def slots(layout: Layout, replica: Replica, tries: int = _TRIES_PER_SITE, on: str | None = None) -> Iterator[Slot]:
     """Yield every site that can take the replica, in at most `tries` ways each; `on` one node alone where that is
     given.
     """
@@ -72,7 +70,7 @@ def candidates(
     shared = _shared_domains(layout, replica, nodes)
     for name, node, server in _sites(layout, replica, on):
         near = sum(layout.topology.nodes[node].domain(key) in domains for key, domains in shared.items())
-        yield from candidates_on(layout, replica, name, node, server, {}, tries, (node in nodes, near))
+        yield from slots_on(layout, replica, name, node, server, {}, tries, (node in nodes, near))
 
 
 def _shared_domains(layout: Layout, replica: Replica, hosting: Iterable[str]) -> dict[str, set[str]]:
@@ -82,7 +80,7 @@ def _shared_domains(layout: Layout, replica: Replica, hosting: Iterable[str]) ->
     return {key: {nodes[name].domain(key) for name in hosting} for key in keys}
 
 
-def candidates_on(
+def slots_on(
     layout: Layout,
     replica: Replica,
     name: str,
@@ -91,7 +89,7 @@ def candidates_on(
     preferred: Mapping[str, tuple[int, ...]],
     tries: int,
     near: tuple[bool, int] = (False, 0),
-) -> Iterator[Candidate]:
+) -> Iterator[Slot]:
     """Yield the replica on one server (`None`: a new one called `name`), at most `tries` ways; none where it may not
     run on the node, or the server's documents would get too large. `near`: whether another replica is on the node, and
     the number of domains that it shares.
@@ -109,7 +107,7 @@ def candidates_on(
     for assignment in islice(assignments(site, replica.group.demands, preferred), tries):
         if ordered and not _gives_first_gpus(server, PlacedReplica(replica, assignment)):
             continue
-        yield Candidate(name, node, assignment, _cost(layout, replica, site, name, server, assignment, near))
+        yield Slot(name, node, assignment, _cost(layout, replica, site, name, server, assignment, near))
 
 
 def _meets_others(layout: Layout, group: Group, node: str, server: Server | None) -> bool:

@@ -82,11 +82,9 @@ def settled_names(layout: Layout, servers: Iterable[ServerPlan]) -> tuple[Server
 
 def _taken_over(server: ServerPlan, idle: list[CurrentServer]) -> str:
     """Return the name of an idle server with the fewest GPUs that has those of `server`; it is idle no longer."""
-    able = [
-        candidate for candidate in idle if candidate.node == server.node and set(candidate.gpus) >= set(server.gpus)
-    ]
-    able = [candidate for candidate in able if bool(candidate.gpus) == bool(server.gpus)]
-    best_match = min(able, key=lambda candidate: (len(candidate.gpus), natural(candidate.name)), default=None)
+    able = [one for one in idle if one.node == server.node and set(one.gpus) >= set(server.gpus)]
+    able = [one for one in able if bool(one.gpus) == bool(server.gpus)]
+    best_match = min(able, key=lambda one: (len(one.gpus), natural(one.name)), default=None)
     if best_match is None:
         return ""
     idle.remove(best_match)

@@ -7,7 +7,7 @@ from typing import Any
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
-from argosy.planning.demand.grouping import runs_of
+from argosy.planning.demand.runs import runs_of
 from argosy.render.names import pool_service_name, service_name
 from argosy.render.workloads.metadata import member_labels, owned, pods_of_pool, pods_that_serve, pool_labels
 

@@ -15,7 +15,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.planning.explanation.remedies.find import OF_A_ROUND, THOROUGH, find_remedies
 from argosy.planning.explanation.remedies.remedy import Remedy, RemedyKind
 from argosy.planning.facts import Demand, Footprint, Gpu, Group, Node, PoolFacts
-from argosy.planning.nodes.slices import first_index
+from argosy.planning.nodes.slices import dra_index, first_index
 from argosy.planning.packing.priorities import pack_by_priority
 from argosy.planning.plan import PoolPlan
 from argosy.planning.requirements import NodeRequirements
@@ -55,6 +55,12 @@ def test_the_memory_to_be_freed_is_what_the_nearest_gpu_lacks() -> None:
 def test_compute_is_freed_where_that_is_short() -> None:
     pool = facts([gpu_node("a", 1)], small("x", 40, compute=800), small("y", 30, compute=350))
     assert first(pool, "y") == "free 6 GiB and 15 % of compute on GPU 0 of node a"
+
+
+def test_compute_is_freed_on_a_partition_that_a_driver_publishes() -> None:
+    index = dra_index("mig.nvidia.com", "p", part=True)
+    pool = facts([Node("a", (Gpu(index, 80 * GIB, compute=285),))], small("x", 30, compute=200), small("y", 30))
+    assert first(pool, "y") == f"free 1.5 % of compute on partition {index} of node a"
 
 
 def test_a_lower_headroom_is_named_where_it_suffices() -> None:

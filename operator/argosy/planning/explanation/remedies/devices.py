@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from argosy.planning.explanation.remedies.trial import Trial
 from argosy.planning.facts import Demand, Device, Group, Node
-from argosy.planning.nodes.slices import compute_of, is_slice
 from argosy.planning.packing.capacity import FreeCapacity, gpus_of, is_cpu_only
 from argosy.planning.plan import ServerPlan
 
@@ -50,9 +49,7 @@ class PoolDevices:
         for node in trial.nodes.values():
             for gpu in gpus_of(node):
                 if not gpu.withheld_by:
-                    usable, total = gpu.usable(trial.facts.headroom), gpu.memory
-                    compute = compute_of(gpu.index, node.product)
-                    empty = FreeCapacity.of(usable, total, compute, empty=not is_slice(gpu.index))
+                    empty = FreeCapacity.of_gpu(gpu, trial.facts.headroom)
                     self.devices[node.name, gpu.index] = DeviceUse(node, gpu.index, empty, empty)
         for server in trial.servers:
             self._put(server)

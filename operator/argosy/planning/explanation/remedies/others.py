@@ -36,18 +36,12 @@ def preemption(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
 def _nodes_with_lower(pool: PoolDevices, group: Group) -> list[str]:
     """Return the nodes that have something of a lower priority where the group may be: the lowest priority first."""
     lowest: dict[str, tuple[int, int]] = {}
-    for priority, taken, node in _lower(pool, group):
-        lowest[node] = min(lowest.get(node, (priority, taken)), (priority, taken))
+    for device, rivals in _occupied(pool, group):
+        lower = [rival for rival in rivals if rival.priority < group.priority]
+        if lower and _would_do(device, group, lower):
+            least = min(rival.priority for rival in lower), device.taken
+            lowest[device.node.name] = min(lowest.get(device.node.name, least), least)
     return sorted(lowest, key=lambda node: (lowest[node], node))
-
-
-def _lower(pool: PoolDevices, group: Group) -> Iterator[tuple[int, int, str]]:
-    """Yield what has a lower priority and a place that would do: its priority, what is taken of its GPU, its node."""
-    able = {node.name for node in pool.able(group)}
-    for device in (device for device in pool.devices.values() if device.node.name in able and device.on):
-        freed = [rival for name in device.groups if (rival := pool.trial.groups[name]).priority < group.priority]
-        if freed and _would_do(device, group, freed):
-            yield min(rival.priority for rival in freed), device.taken, device.node.name
 
 
 def higher_priority(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
@@ -67,15 +61,21 @@ def higher_priority(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
 
 def _rivals(pool: PoolDevices, group: Group) -> list[tuple[int, str]]:
     """Return the priorities of what has a place that would do, with its node: the lowest first."""
+    taken: dict[tuple[int, str], int] = {}
+    for device, rivals in _occupied(pool, group):
+        for rival in rivals:
+            if rival.priority >= group.priority and _would_do(device, group, [rival]):
+                key = rival.priority, device.node.name
+                taken[key] = min(taken.get(key, device.taken), device.taken)
+    return sorted(taken, key=lambda key: (key[0], taken[key], key[1]))
+
+
+def _occupied(pool: PoolDevices, group: Group) -> Iterator[tuple[DeviceUse, list[Group]]]:
+    """Yield the GPUs where a group may be, each with the other groups that have a replica on it."""
     able = {node.name for node in pool.able(group)}
-    best: dict[tuple[int, str], int] = {}
-    for device in (device for device in pool.devices.values() if device.node.name in able and device.on):
-        for name in device.groups:
-            rival = pool.trial.groups[name]
-            if rival.priority >= group.priority and name != group.name and _would_do(device, group, [rival]):
-                key = (rival.priority, device.node.name)
-                best[key] = min(best.get(key, device.taken), device.taken)
-    return sorted(best, key=lambda key: (key[0], best[key], key[1]))
+    for device in pool.devices.values():
+        if device.node.name in able:
+            yield device, [pool.trial.groups[name] for name in device.groups if name != group.name]
 
 
 def _would_do(device: DeviceUse, group: Group, rivals: Sequence[Group]) -> bool:

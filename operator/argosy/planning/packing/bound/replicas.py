@@ -7,8 +7,8 @@ from argosy.planning.facts import CurrentServer, Footprint, Group, Node, PoolFac
 from argosy.planning.packing.bound.candidates import with_candidates
 from argosy.planning.packing.bound.seating import Seating
 from argosy.planning.packing.layout import Layout, Replica
-from argosy.planning.packing.scoring import Candidate, candidates_on
-from argosy.planning.packing.spreading import crowding
+from argosy.planning.packing.layout.limits import crowding
+from argosy.planning.packing.scoring import Slot, slots_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class BoundReplica:
         left = any(gpu.leaving and gpu.index in self.server.gpus for gpu in node.gpus)
         return left or node.lost or not self.replica.group.runs_on(node)
 
-    def holds(self, candidate: Candidate) -> bool:
-        """Return whether `candidate` leaves every model that is there where it is."""
-        if candidate.server != self.server.name:
+    def holds(self, slot: Slot) -> bool:
+        """Return whether `slot` leaves every model that is there where it is."""
+        if slot.server != self.server.name:
             return False
-        placed = zip(self.replica.group.demands, candidate.assignment, strict=True)
+        placed = zip(self.replica.group.demands, slot.assignment, strict=True)
         return all(self.gpus.get(demand.model, gpus) == gpus for demand, gpus in placed)
 
 
@@ -104,13 +104,13 @@ def _bound(layout: Layout, bound: Sequence[BoundReplica]) -> Layout:
             )
         layout = seating.done()
     for replica in bound if not seated else (replica for replica in bound if not replica.complete):
-        candidate = _stay(layout, replica)
-        layout = candidate.applied(layout, replica.replica) if candidate else layout
+        slot = _stay(layout, replica)
+        layout = slot.applied(layout, replica.replica) if slot else layout
     return layout
 
 
-def _stay(layout: Layout, bound: BoundReplica) -> Candidate | None:
-    """Return the candidate that leaves a bound replica's models where they are, or None if that is no longer possible.
+def _stay(layout: Layout, bound: BoundReplica) -> Slot | None:
+    """Return the slot that leaves a bound replica's models where they are, or None if that is no longer possible.
 
     A server that would have to take another GPU for it is restarted, so what is there would not stay.
     """
@@ -118,13 +118,13 @@ def _stay(layout: Layout, bound: BoundReplica) -> Candidate | None:
     server = layout.servers.get(name)
     if node not in layout.topology.nodes or (server is None and layout.full):
         return None
-    candidates = candidates_on(layout, bound.replica, name, node, server, bound.gpus, tries=16)
-    staying = (c for c in candidates if bound.holds(c) and _gpus(c) <= set(bound.server.gpus))
-    return min(staying, key=lambda candidate: candidate.cost, default=None)
+    every = slots_on(layout, bound.replica, name, node, server, bound.gpus, tries=16)
+    staying = (slot for slot in every if bound.holds(slot) and _gpus(slot) <= set(bound.server.gpus))
+    return min(staying, key=lambda slot: slot.cost, default=None)
 
 
-def _gpus(candidate: Candidate) -> set[int]:
-    return {gpu for gpus in candidate.assignment for gpu in gpus}
+def _gpus(slot: Slot) -> set[int]:
+    return {gpu for gpus in slot.assignment for gpu in gpus}
 
 
 def _bound_of_group(

@@ -6,7 +6,7 @@ from argosy.planning.facts import CurrentServer, Group
 from argosy.planning.packing.capacity import FreeCapacity
 from argosy.planning.packing.gpu_assignment import may_take
 from argosy.planning.packing.layout import Assignment, Layout, PlacedReplica, Replica, Server
-from argosy.planning.packing.spreading import allowed
+from argosy.planning.packing.layout.limits import allowed
 
 
 @dataclass(slots=True)

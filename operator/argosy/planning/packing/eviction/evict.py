@@ -6,7 +6,7 @@ from argosy.planning.packing.eviction.choices import choices
 from argosy.planning.packing.eviction.victims import Placed, Victim, Victims
 from argosy.planning.packing.gpu_assignment import Budget
 from argosy.planning.packing.layout import Layout, Replica
-from argosy.planning.packing.scoring import Candidate, best
+from argosy.planning.packing.scoring import Slot, best
 
 _TRIALS = 96
 """Trial placements for one replica."""
@@ -41,8 +41,8 @@ def _evict(placed: Placed, replica: Replica, budget: Budget) -> Eviction | None:
         if _trial(placed.layout, victims, replica, node) is not None:
             fewest = _fewest(placed, victims, replica, node)
             without = _without(placed.layout, fewest)
-            candidate = best(without, replica, on=node or None)
-            return Eviction(candidate.applied(without, replica), fewest) if candidate is not None else None
+            slot = best(without, replica, on=node or None)
+            return Eviction(slot.applied(without, replica), fewest) if slot is not None else None
     return None
 
 
@@ -56,7 +56,7 @@ def _fewest(placed: Placed, victims: Victims, replica: Replica, node: str) -> Vi
     return tuple(retained)
 
 
-def _trial(layout: Layout, victims: list[Victim] | Victims, replica: Replica, node: str) -> Candidate | None:
+def _trial(layout: Layout, victims: list[Victim] | Victims, replica: Replica, node: str) -> Slot | None:
     return best(_without(layout, victims), replica, on=node or None)
 
 

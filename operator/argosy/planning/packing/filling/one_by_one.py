@@ -58,7 +58,7 @@ def _fill(layout: Layout, todo: Sequence[Replica]) -> Filled:
 
 def _placed(layout: Layout, replica: Replica) -> Layout | None:
     for footprints in dict.fromkeys((replica, replica.without_surge, replica.without_candidate)):
-        candidate = best(layout, footprints)
-        if candidate is not None:
-            return candidate.applied(layout, footprints)
+        slot = best(layout, footprints)
+        if slot is not None:
+            return slot.applied(layout, footprints)
     return None

@@ -43,7 +43,7 @@ class FitErrors:
         if key not in self.cache:
             named = replica.group.replicas > 1 or replica.group.spread_required
             anonymous = replica if named else _renamed(replica, names)
-            why = lack(self.view, anonymous)
+            why = diagnose(self.view, anonymous)
             message = f"{self.outranked.words(anonymous)}{why.message}{self.preemptible.words(anonymous)}"
             self.cache[key] = replace(why, message=message)
         message = self.cache[key].message
@@ -66,8 +66,8 @@ def _renamed(replica: Replica, names: Mapping[tuple[str, str], str]) -> Replica:
     return replace(replica, group=replace(group, name=names["group", group.name], demands=demands))
 
 
-def lack(view: FitView, replica: Replica) -> Diagnosis:
-    """Return the resource that is short."""
+def diagnose(view: FitView, replica: Replica) -> Diagnosis:
+    """Return why a replica has no place: what is short of all that it needs."""
     diagnoses = (rule(view, replica) for rule in _RULES)
     return next((diagnosis for diagnosis in diagnoses if diagnosis), None) or occupied(view, replica)
 
@@ -90,7 +90,7 @@ def _no_matching_node(view: FitView, replica: Replica) -> Diagnosis | None:
         return None
     if not matches:
         return no_match(nodes, replica.group)
-    why = lack(view.of_nodes(matches), replica)
+    why = diagnose(view.of_nodes(matches), replica)
     return Diagnosis(why.reason, f"{why.message} {of_matching(nodes, len(matches), replica.group)}")
 
 
@@ -106,7 +106,7 @@ def _no_engine(view: FitView, replica: Replica) -> Diagnosis | None:
             f"{engines(group)}, and the pool's nodes have {architectures(nodes.values(), group)}. Add a node that "
             "there is an engine for, or see the condition EngineReady for why there is none.",
         )
-    why = lack(built, replica)
+    why = diagnose(built, replica)
     others = tuple(node for node in nodes.values() if not group.has_engines_for(node))
     return Diagnosis(
         why.reason,

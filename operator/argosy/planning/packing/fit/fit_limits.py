@@ -174,7 +174,8 @@ def _memory(topology: Topology, demand: Demand) -> Diagnosis | None:
 
 def _to_lower(topology: Topology, demand: Demand) -> str:
     """Return what a model would fit on one GPU with less of, or may with much less of."""
-    without_headroom = max((size for gpus in topology.total.values() for size in gpus.values()), default=0)
+    every = (gpu for gpus in topology.empty.values() for gpu in gpus.values())
+    without_headroom = max((gpu.memory + gpu.headroom for gpu in every), default=0)
     ways = (
         ("memoryHeadroom", demand.footprint.memory <= without_headroom),
         ("instances", demand.instances > 1),

@@ -7,8 +7,8 @@ from argosy.api import Reason
 from argosy.planning.amounts import listed, quantity
 from argosy.planning.packing.fit.fit_limits import Diagnosis
 from argosy.planning.packing.layout import Layout, Replica
+from argosy.planning.packing.layout.limits import DomainLimit
 from argosy.planning.packing.scoring import fits
-from argosy.planning.packing.spreading import DomainLimit
 from argosy.planning.spreading import DEFAULT_SPREAD
 
 

@@ -25,7 +25,7 @@ class _Device:
     def _needs(self) -> list[Footprint]:
         return [other.footprint for other in self.others]
 
-    def lack(self, demand: Demand, headroom: int) -> Unreserved | None:
+    def unreserved(self, demand: Demand, headroom: int) -> Unreserved | None:
         """Return why there is no memory for a model's candidate here; None if there is."""
         need, needs = demand.footprint, self._needs
         free = self.usable - sum(other.settled for other in needs)
@@ -59,20 +59,18 @@ def unreserved(layout: Layout, server: Server, placed: PlacedReplica, demand: De
     if demands[at].footprint == demand.footprint:
         return None
     headroom = layout.topology.facts.headroom
-    lacks = (device.lack(demand, headroom) for device in _devices(layout, server, demand.model, placed.assignment[at]))
-    return next((lack for lack in lacks if lack is not None), None)
+    reasons = (
+        device.unreserved(demand, headroom) for device in _devices(layout, server, demand.model, placed.assignment[at])
+    )
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def _devices(layout: Layout, server: Server, model: str, gpus: tuple[int, ...]) -> Iterator[_Device]:
     topology, node = layout.topology, server.node
     for gpu in gpus:
         others = tuple(one for one in server.demands_on(node, gpu) if one.model != model)
-        yield _Device(
-            f"{device_of(topology.nodes[node], gpu)} of node {node}",
-            topology.usable[node][gpu],
-            topology.total[node][gpu],
-            others,
-        )
+        empty, name = topology.empty_gpu(node, gpu), f"{device_of(topology.nodes[node], gpu)} of node {node}"
+        yield _Device(name, empty.memory, empty.memory + empty.headroom, others)
     if not gpus and topology.cpu_only:
         here = ((other.name, one) for other in layout.servers.values() for one in other.demands_on(node))
         others = tuple(one for name, one in here if (name, one.model) != (server.name, model))

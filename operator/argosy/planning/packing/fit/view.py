@@ -42,7 +42,9 @@ class FitView:
         """Return the same of these nodes alone."""
         if len(nodes) == len(self.layout.topology.nodes):
             return self
-        layout, full = (view.restricted(nodes) for view in (self.layout, self.full))
+        layout, full = (
+            view.part(view.topology.part(nodes, view.topology.facts.groups)) for view in (self.layout, self.full)
+        )
         return FitView(layout, full, withheld(layout.topology.nodes.values()))
 
     @property

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from argosy.planning.facts import Footprint, Node
-from argosy.planning.nodes.slices import is_slice
-from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of, usable_memory
+from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.planning.packing.layout import Layout
 
 
@@ -78,12 +77,12 @@ def _spare_node(node: Node, headroom: int, taken: Mapping[int, tuple[int, int]])
     for gpu in gpus_of(node):
         if gpu.withheld_by:
             continue
-        usable, compute = usable_memory(gpu, headroom), gpu.compute if is_slice(gpu.index) else FULL_COMPUTE
+        usable = gpu.usable(headroom)
         if gpu.index not in taken:
             if not gpu.leaving:
-                empty[gpu.index] = OpenGpu(usable, compute, usable)
+                empty[gpu.index] = OpenGpu(usable, gpu.compute, usable)
             continue
         memory, busy = taken[gpu.index]
         if memory >= 0:
-            opened.append(OpenGpu(usable - memory, compute - busy, usable))
+            opened.append(OpenGpu(usable - memory, gpu.compute - busy, usable))
     return SpareNode(node, tuple(opened), empty)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from argosy.planning.facts import Group, PoolFacts
 from argosy.planning.packing.layout import Layout, PlacedReplica, Replica, Server, Topology
+from argosy.planning.packing.layout.limits import Limits
 from argosy.planning.packing.nearby.spare import Seat
 from argosy.planning.packing.servers import server_plans
-from argosy.planning.packing.spreading import Limits
 from argosy.planning.plan import Placement, PoolPlan, ServerPlan
 
 
@@ -56,13 +56,7 @@ class Basis:
         return layout if self._is_as_planned(layout, servers) else None
 
     def _topology(self, nodes: Collection[str], groups: Mapping[str, Group]) -> Topology:
-        facts = replace(
-            self.facts,
-            nodes=tuple(node for node in self.facts.nodes if node.name in nodes),
-            groups=tuple(groups.values()),
-            current=tuple(server for server in self.facts.current if server.node in nodes),
-            taken=self.facts.taken | {server.name for server in self.facts.current},
-        )
+        facts = self.facts.part(nodes, list(groups.values()))
         return replace(Topology.of(facts), cpu_only=False, limits=self.limits)
 
     def _placed(self, server: ServerPlan, groups: Mapping[str, Group]) -> tuple[PlacedReplica, ...]:

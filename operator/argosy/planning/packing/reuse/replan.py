@@ -10,8 +10,8 @@ from argosy.planning.packing.capacity import is_cpu_only
 from argosy.planning.packing.filling.missing import absent
 from argosy.planning.packing.layout import Layout, Replica
 from argosy.planning.packing.lower_bound import gpus_one_per_model, placed_groups
-from argosy.planning.packing.nearby.candidates import Candidates
 from argosy.planning.packing.nearby.fill import filled_part, part_for
+from argosy.planning.packing.nearby.part import Part
 from argosy.planning.packing.nearby.spare import SpareNode, seats_of, spare_nodes
 from argosy.planning.packing.reuse.basis import Basis
 from argosy.planning.packing.reuse.difference import changed_groups
@@ -93,7 +93,7 @@ def _layout(basis: Basis) -> Layout | None:
     return filled_part(wide, todo, part) if part is not None and wide is not None else None
 
 
-def _part(basis: Basis, start: Layout, todo: Sequence[Replica]) -> Candidates | None:
+def _part(basis: Basis, start: Layout, todo: Sequence[Replica]) -> Part | None:
     facts = basis.facts
 
     def spare() -> list[SpareNode]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from argosy.planning.facts import Demand, Rank
 from argosy.planning.packing.gpu_assignment import hardness
 from argosy.planning.packing.layout import Assignment, Replica, Topology
-from argosy.planning.packing.spreading import Limits, preferred_keys
+from argosy.planning.packing.layout.limits import Limits, preferred_keys
 from argosy.planning.spreading import Spread
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from argosy.planning.packing.capacity import FULL_COMPUTE
 from argosy.planning.packing.layout import Assignment
+from argosy.planning.packing.layout.limits import DomainLimit
 from argosy.planning.packing.search.devices import Devices
 from argosy.planning.packing.search.items import Item, Need
 from argosy.planning.packing.search.shelves import Shelves
-from argosy.planning.packing.spreading import DomainLimit
 
 
 class State:
