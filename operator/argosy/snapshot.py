@@ -67,6 +67,9 @@ class PoolSnapshot:
         }
 
 
+_NO_SERVERS = PoolSnapshot()
+
+
 @dataclass(frozen=True, slots=True)
 class FleetSnapshot:
     """The inputs of a round: one pool, or several that share nodes, with their resources.
@@ -116,7 +119,7 @@ class FleetSnapshot:
 
     def pool(self, key: PoolKey) -> PoolSnapshot:
         """Return the snapshot of one pool; empty for a pool that has no servers yet."""
-        return self.pools.get(key, PoolSnapshot())
+        return self.pools.get(key, _NO_SERVERS)
 
     def status(self, resource: Resource) -> Status | None:
         """Return the status of a resource as it was last written."""

@@ -7,73 +7,119 @@ and what comes later takes their place.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.model.modelformat import LANGUAGE_BACKENDS
+from argosy.api.values.reuse import Reused
 from argosy.planning.adapters import AdapterModel
 from argosy.planning.demand.footprint import footprint_of
+from argosy.planning.demand.measured import MeasuredMemory
 from argosy.planning.demand.members import Members
-from argosy.planning.demand.surges import LoadedVersions
-from argosy.planning.facts import Device, Footprint, PoolFacts
+from argosy.planning.facts import Footprint, PoolFacts
 from argosy.planning.packing.capacity import FreeCapacity, capacity_left
 from argosy.planning.plan import Placement, PoolPlan, ServerPlan
 from argosy.planning.variants import RoutedModel, VariantModel
-from argosy_agent.contract import RenderedRepository
+from argosy_agent.contract import RenderedModel, RenderedRepository
 
 INSTANCES: Final = 2
 """Of a step: enough to overlap. More of them is what scaling decides, by what it measures."""
 _ALL_CORES: Final = frozenset({"pytorch"})
 """Backends whose one instance on a CPU computes on all of its cores, so that a second one only slows it down."""
-_ServerModel = tuple[str, str]
-"""The names of a server and of a model on it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """What the servers of a pool have: the repositories that they serve, and the bytes of each loaded version."""
+class _Server:
+    """All that the instances on a server follow from. `steps`: models that may have further ones, in their order, each
+    with its loaded versions; `spare`: what its GPUs have while nothing is there; `repository`: what it serves.
+    """
 
-    repositories: Iterable[RenderedRepository] = ()
-    loaded: LoadedVersions = field(default_factory=dict)
+    plan: ServerPlan
+    steps: tuple[tuple[InferenceModel, int, MeasuredMemory | None], ...]
+    spare: Mapping[int, FreeCapacity]
+    repository: RenderedRepository | None
 
-    def instances(self) -> dict[_ServerModel, int]:
-        """Return the instances of each model on each server."""
-        return {
-            (repository.server, model.declared_name): model.instances
-            for repository in self.repositories
-            for model in repository.models
+    def overlapping(self) -> ServerPlan:
+        """Return the plan of the server with the instances that it has room for."""
+        instances = self._instances()
+        spare, is_busy = self._left(), self._is_busy(instances)
+        placed = {placement.model: placement for placement in self.plan.placements}
+        raised: dict[str, Placement] = {}
+        for model, versions, measured in self.steps:
+            if is_busy and instances.get(model.name, 0) < INSTANCES:
+                continue  # what leaves has the memory until then
+            placement = placed[model.name]
+            more = _raised(placement, model, versions, measured)
+            if more is not None and _take(spare, placement, more):
+                raised[model.name] = more
+        if not raised:
+            return self.plan
+        return replace(self.plan, placements=tuple(raised.get(one.model, one) for one in self.plan.placements))
+
+    def _instances(self) -> dict[str, int]:
+        models = self.repository.models if self.repository is not None else ()
+        return {model.declared_name: model.instances for model in models}
+
+    def _left(self) -> dict[int, FreeCapacity]:
+        """Return what each GPU has left, but for those on which a candidate lacks memory."""
+        left = dict(self.spare)
+        for placement in self.plan.placements:
+            for gpu in left.keys() & placement.gpus:
+                left[gpu] = left[gpu].less(placement.need)
+        lacking = {gpu for placement in self.plan.placements if placement.unreserved for gpu in placement.gpus}
+        return {gpu: capacity for gpu, capacity in left.items() if gpu not in lacking}
+
+    def _is_busy(self, instances: Mapping[str, int]) -> bool:
+        """Return whether something is loaded that is to leave: a model, or a version that another follows."""
+        needs = {
+            one.model: (one.memory + one.surge) * (instances.get(one.model) or 1) // one.instances
+            for one in self.plan.placements
         }
+        return any(
+            one.declared_name not in needs or _loaded_bytes(one) > needs[one.declared_name]
+            for one in (self.repository.models if self.repository is not None else ())
+            if not one.is_ensemble
+        )
 
 
-def with_overlap(plan: PoolPlan, facts: PoolFacts, members: Members, running: Running) -> PoolPlan:
-    """Return the plan of a pool with the instances of steps that have room for them.
+def _loaded_bytes(model: RenderedModel) -> int:
+    return sum(source.memory for source in model.versions.values())
+
+
+def with_overlap(
+    plan: PoolPlan,
+    facts: PoolFacts,
+    members: Members,
+    running: Iterable[RenderedRepository],
+    reused: Reused | None = None,
+) -> PoolPlan:
+    """Return the plan of a pool with the instances of steps that have room for them. `running`: the repositories that
+    its servers have; `reused`: the servers of the round before.
 
     The smallest steps of ensembles of the highest priority come first, so that as many as can be overlap.
     """
     steps = _steps(facts, members)
-    placed = _placed(plan, steps)
-    if not placed:
+    if not steps:
         return plan
-    spare, instances = _spare(plan, facts), running.instances()
-    busy = _busy(plan, running, instances)
-    raised: dict[_ServerModel, Placement] = {}
-    for name, versions in steps.items():
-        for server, placement in placed.get(name, ()):
-            here = server.name, name
-            if server.name in busy and instances.get(here, 0) < INSTANCES:
-                continue  # what leaves has the memory until then
-            more = _raised(placement, members, versions)
-            if more is not None and _take(spare, server, placement, more):
-                raised[here] = more
-    return replace(plan, servers=tuple(_server(server, raised) for server in plan.servers)) if raised else plan
+    values, order = reused or Reused(), {name: at for at, name in enumerate(steps)}
+    repositories = {repository.server: repository for repository in running}
+    spare = capacity_left(facts.nodes, facts.headroom, ())
 
+    def of_server(server: ServerPlan) -> ServerPlan:
+        names = sorted((one.model for one in server.placements if one.model in order), key=order.__getitem__)
+        if not names:
+            return server
+        inputs = _Server(
+            server,
+            tuple((members.models[name], steps[name], members.measured.get(name)) for name in names),
+            {gpu: spare[server.node, gpu] for gpu in server.gpus if (server.node, gpu) in spare},
+            repositories.get(server.name),
+        )
+        return values.value(server.name, inputs, inputs.overlapping)
 
-def _server(server: ServerPlan, raised: Mapping[_ServerModel, Placement]) -> ServerPlan:
-    if not any((server.name, placement.model) in raised for placement in server.placements):
-        return server
-    placements = (raised.get((server.name, placement.model), placement) for placement in server.placements)
-    return replace(server, placements=tuple(placements))
+    servers = tuple(map(of_server, plan.servers))
+    return replace(plan, servers=servers) if servers != plan.servers else plan
 
 
 def _steps(facts: PoolFacts, members: Members) -> dict[str, int]:
@@ -109,70 +155,25 @@ def _may(name: str, members: Members) -> bool:
     return not (decided or alone or isinstance(model, VariantModel | AdapterModel))
 
 
-def _placed(plan: PoolPlan, steps: Mapping[str, int]) -> dict[str, list[tuple[ServerPlan, Placement]]]:
-    placed: dict[str, list[tuple[ServerPlan, Placement]]] = {}
-    for server in plan.servers if steps else ():
-        for placement in server.placements:
-            if placement.model in steps:
-                placed.setdefault(placement.model, []).append((server, placement))
-    return placed
-
-
-def _spare(plan: PoolPlan, facts: PoolFacts) -> dict[Device, FreeCapacity]:
-    """Return what each GPU has left, but for those on which a candidate lacks memory."""
-    lacking = {
-        (server.node, gpu)
-        for server in plan.servers
-        for placement in server.placements
-        if placement.unreserved
-        for gpu in placement.gpus
-    }
-    left = capacity_left(facts.nodes, facts.headroom, plan.taken)
-    return {device: capacity for device, capacity in left.items() if device not in lacking}
-
-
-def _busy(plan: PoolPlan, running: Running, instances: Mapping[_ServerModel, int]) -> set[str]:
-    """Return the servers on which something is loaded that is to leave: a model, or a version that another follows."""
-    needs = {
-        (server.name, one.model): (one.memory + one.surge)
-        * (instances.get((server.name, one.model)) or 1)
-        // one.instances
-        for server in plan.servers
-        for one in server.placements
-    }
-    return {
-        server
-        for server, models in running.loaded.items()
-        for model, versions in models.items()
-        if (server, model) not in needs or sum(versions.values()) > needs[server, model]
-    }
-
-
-def _raised(placement: Placement, members: Members, versions: int) -> Placement | None:
+def _raised(
+    placement: Placement, model: InferenceModel, versions: int, measured: MeasuredMemory | None
+) -> Placement | None:
     """Return the placement with its instances; None where what they take is not known, or of no use."""
-    model = members.models[placement.model]
     if not placement.gpus:
         return replace(placement, instances=INSTANCES) if model.spec.backend not in _ALL_CORES else None
-    if placement.shares > 1 or not _has_memory(model, members):
+    declared = model.spec.footprint.gpu_memory if model.spec.footprint is not None else None
+    if placement.shares > 1 or not (declared or measured is not None):
         return None
-    measured = members.measured.get(model.name)
     need = footprint_of(model, versions, measured=measured, instances=INSTANCES)
     surge = placement.surge * INSTANCES
     return replace(placement, instances=INSTANCES, memory=need.memory, compute=need.compute, surge=surge)
 
 
-def _has_memory(model: InferenceModel, members: Members) -> bool:
-    """Return whether the memory of an instance is declared or measured."""
-    declared = model.spec.footprint.gpu_memory if model.spec.footprint is not None else None
-    return bool(declared) or model.name in members.measured
-
-
-def _take(spare: dict[Device, FreeCapacity], server: ServerPlan, placement: Placement, more: Placement) -> bool:
+def _take(spare: dict[int, FreeCapacity], placement: Placement, more: Placement) -> bool:
     """Take what a placement needs in addition; return whether there is as much on each of its GPUs."""
     need, has = more.need, placement.need
     addition = Footprint(need.memory - has.memory, need.compute - has.compute)
-    devices = [(server.node, gpu) for gpu in placement.gpus]
-    fits = all(device in spare and spare[device].takes(addition) for device in devices)
+    fits = all(gpu in spare and spare[gpu].takes(addition) for gpu in placement.gpus)
     if fits:
-        spare.update({device: spare[device].less(addition) for device in devices})
+        spare.update({gpu: spare[gpu].less(addition) for gpu in placement.gpus})
     return fits

@@ -185,8 +185,13 @@ def expanded(resources: Iterable[Resource], statuses: Mapping[str, Status] | Non
 
     `statuses`: by identity, where they are newer than those of the resources.
     """
-    written = statuses or {}
-    return tuple(part for resource in resources for part in _parts(resource, written))
+    written, parts = statuses or {}, list[Resource]()
+    for resource in resources:
+        if isinstance(resource, InferenceModel) and (resource.spec.variants or resource.spec.adapters):
+            parts += _parts(resource, written)
+        else:
+            parts.append(resource)
+    return tuple(parts)
 
 
 def has_service(part: Resource) -> TypeGuard[InferenceModel | Ensemble]:
@@ -234,8 +239,8 @@ def with_siblings(identities: Iterable[str], resources: Iterable[Resource]) -> l
     return list(dict.fromkeys([*names, *siblings, *sorted(models)]))
 
 
-def _parts(resource: Resource, statuses: Mapping[str, Status]) -> Iterator[Resource]:
-    if not isinstance(resource, InferenceModel) or isinstance(resource, Parts):
+def _parts(resource: InferenceModel, statuses: Mapping[str, Status]) -> Iterator[Resource]:
+    if isinstance(resource, Parts):
         yield resource
         return
     if not resource.spec.variants:

@@ -6,6 +6,7 @@ nodes one after another, and `conclude`, which only needs the decisions.
 
 memories.py    what is known of rollouts from before.
 nodes.py       which GPUs may be planned with: cordons, running builds, readiness.
+checks.py      what is wrong between resources.
 specs.py       the specs that are acted upon: valid together, with built engines, and with proven versions.
 strategies.py  how candidates of rollouts replace stable revisions, by what is free.
 decide.py      the stages of a decision, one after another.

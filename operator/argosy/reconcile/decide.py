@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from argosy.api import Resource, ServingPool
 from argosy.api.model.variantspecs import variant_name
 from argosy.api.values.identity import PoolKey
-from argosy.api.values.reuse import RoundCache
+from argosy.api.values.reuse import Reused, RoundCache
 from argosy.autoscaling.decision import Allocation
 from argosy.autoscaling.policy import Policy
 from argosy.autoscaling.pool.allocations import allocations, scaled_resources
@@ -24,7 +25,7 @@ from argosy.planning.migration.pool_migration import DRAIN_PERIOD, PoolMigration
 from argosy.planning.migration.revisions import revisions_by_server
 from argosy.planning.nodes.pool_nodes import PoolNodes
 from argosy.planning.nodes.reservations import devices
-from argosy.planning.overlapping import Running, with_overlap
+from argosy.planning.overlapping import with_overlap
 from argosy.planning.packing.priorities import RankedPlan, pack_by_priority
 from argosy.planning.plan import FleetPlan, PoolPlan
 from argosy.planning.provisioning.fleet import provision_fleet, with_waits
@@ -66,7 +67,7 @@ def decide(
     facts, progress = with_progress(snapshot, facts, now)
     packed = pack_by_priority(list(facts.values()), snapshot.claimed, last_packed)
     provisioned = provision_fleet(packed, facts, _most_placeholders(specs)) if snapshot.placeholders else {}
-    ranked = _with_overlap(with_waits(packed, provisioned), snapshot, facts, members)
+    ranked = _with_overlap(with_waits(packed, provisioned), snapshot, facts, members, reused.sort("overlap"))
 
     def migration(plan: PoolPlan) -> PoolMigration:
         key = plan.pool
@@ -75,7 +76,8 @@ def decide(
     migrations = {plan.pool: migration(plan) for plan in ranked.plan.pools}
     consolidated = consolidations(snapshot, facts, packed, migrations, progress, now)
     if consolidated.ranked is not None:
-        ranked = _with_overlap(with_waits(consolidated.ranked, provisioned), snapshot, facts, members)
+        begins = with_waits(consolidated.ranked, provisioned)
+        ranked = _with_overlap(begins, snapshot, facts, members, reused.sort("overlap"))
         begun = (plan for plan in ranked.plan.pools if plan.pool in consolidated.begun)
         migrations |= {plan.pool: migration(plan) for plan in begun}
     return DecidedRound(
@@ -103,15 +105,15 @@ def _with_overlap(
     snapshot: FleetSnapshot,
     facts: Mapping[PoolKey, PoolFacts],
     members: Mapping[PoolKey, Members],
+    reused: Reused,
 ) -> RankedPlan:
     """Return the plan with the instances by which steps of ensembles overlap."""
 
     def of_pool(plan: PoolPlan) -> PoolPlan:
         if not members[plan.pool].ensembles:
             return plan
-        pool = snapshot.pool(plan.pool)
-        running = Running(pool.repositories, pool.loaded_versions)
-        return with_overlap(plan, facts[plan.pool], members[plan.pool], running)
+        running = snapshot.pool(plan.pool).repositories
+        return with_overlap(plan, facts[plan.pool], members[plan.pool], running, reused)
 
     return replace(ranked, plan=FleetPlan(tuple(map(of_pool, ranked.plan.pools))))
 
@@ -130,13 +132,16 @@ def _members(
     cache: RoundCache,
 ) -> dict[PoolKey, Members]:
     """Return what each valid pool is to serve, with the amounts that scaling decided."""
-    accepted = specs.accepted
+    accepted, by_pool = specs.accepted, dict[PoolKey, list[Resource]]()
+    for resource in accepted.valid:
+        if not isinstance(resource, ServingPool):
+            by_pool.setdefault(resource.pool_key, []).append(resource)
     broken = (*accepted.out, *snapshot.faulty)
     members = {
         key: Members.of(
             key,
             variants.serving(
-                scaled_resources(of_pool.effective(accepted.valid), followed, allocated, cache.sort("scaled")),
+                scaled_resources(of_pool.effective(by_pool.get(key, ())), followed, allocated, cache.sort("scaled")),
                 of_pool.served.waiting,
             ),
             broken,
@@ -150,7 +155,9 @@ def _members(
     }
     return {
         key: replace(
-            of_pool, sizes=document_sizes(of_pool), measured=_measured(snapshot, specs.pools[key], of_pool, now)
+            of_pool,
+            sizes=document_sizes(of_pool),
+            measured=_measured(snapshot, specs.pools[key], of_pool, now),
         )
         for key, of_pool in members.items()
     }

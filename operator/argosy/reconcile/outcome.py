@@ -33,11 +33,11 @@ class RoundOutcome:
 
     `facts`: the inputs of the plan. `valid`: each resource with the spec that is acted upon, by identity. `builds`: the
     requests of each pool's models. By identity: `allocations`, the requested allocation of each member that scales,
-    and `grants`, the replicas that the plan placed with the spare capacity. `wake`: when to reconcile again without
-    any event. `cordons`: those of each pool, with the device errors that count towards further ones. `choices`: of each
-    pool, the servers that requests go to for models whose variants have servers of their own, by name. `rollouts`: of
-    members whose new versions are released in steps; their specs in `valid` are the declared ones. `placeholders`: of
-    each pool, the Pods that ask node autoscalers for nodes.
+    and `grants`, the replicas of these that the plan placed with the spare capacity. `wake`: when to reconcile again
+    without any event. `cordons`: those of each pool, with the device errors that count towards further ones. `choices`:
+    of each pool, the servers that requests go to for models whose variants have servers of their own, by name.
+    `rollouts`: of members whose new versions are released in steps; their specs in `valid` are the declared ones.
+    `placeholders`: of each pool, the Pods that ask node autoscalers for nodes.
     """
 
     plan: FleetPlan
@@ -110,7 +110,7 @@ def conclude(decided: DecidedRound, cache: RoundCache | None = None) -> RoundOut
         },
         wake=min((wake for wake in wakes if wake is not None), default=None),
         builds=decided.builds,
-        grants=grants(decided.ranked, _larger(decided), decided.members),
+        grants=grants(decided.ranked, _larger(decided), decided.members, decided.policies),
         allocations=decided.allocations,
         cordons=decided.cordons,
         choices=decided.choices,

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
 
-from argosy.api import Ensemble, InferenceModel
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.servingpool import RuntimeName, ServingPool
@@ -23,9 +22,9 @@ from argosy.planning.rollouts.unraised import unraised_versions
 from argosy.planning.validation.accept import Accepted, accept
 from argosy.planning.validation.graph import Invalid
 from argosy.planning.validation.releases import release_in
+from argosy.reconcile.checks import checked
 from argosy.reconcile.memories import rollout_memories
 from argosy.reconcile.nodes import pool_nodes
-from argosy.render.config.configrules import check_together
 from argosy.snapshot import FleetSnapshot
 
 
@@ -50,8 +49,7 @@ def accepted_specs(snapshot: FleetSnapshot, nodes: tuple[Node, ...], now: dateti
     problems, call = cache.sort("problems"), count()
 
     def check(resources: Sequence[Resource]) -> list[Problem]:
-        inputs = (invalid, [_checked_part(resource) for resource in resources])
-        together = problems.value(next(call), inputs, lambda: check_together(resources, invalid=invalid))
+        together = checked(next(call), resources, invalid, problems)
         return [*together, *unraised_versions(resources, before)]
 
     declared = _expanded(accept(snapshot.resources, snapshot.problems, snapshot.valid, check), snapshot)
@@ -68,13 +66,6 @@ def accepted_specs(snapshot: FleetSnapshot, nodes: tuple[Node, ...], now: dateti
         pool_engines(declared, accepted, engine_facts),
         rollouts,
     )
-
-
-def _checked_part(resource: Resource) -> object:
-    """Return all of a resource that it is checked by, together with others: what is declared has no status then."""
-    if type(resource) in (ServingPool, InferenceModel, Ensemble):
-        return type(resource), resource.metadata, resource.spec
-    return resource
 
 
 def _expanded(accepted: Accepted, snapshot: FleetSnapshot) -> Accepted:

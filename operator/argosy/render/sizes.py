@@ -15,6 +15,7 @@ from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.batching.dynamic import Batching
 from argosy.api.servingpool import RuntimeName
+from argosy.api.values.derived import cached_with_spec
 from argosy.planning.demand.footprint import DocumentSize, largest
 from argosy.planning.demand.members import Members
 from argosy.planning.demand.model_files import EngineFiles, declared_sources
@@ -67,9 +68,19 @@ def _specs(acted_upon: InferenceModel | Ensemble, members: Members) -> list[Infe
 def _size_of(member: InferenceModel | Ensemble, members: Members) -> DocumentSize:
     names, files = members.served_names, members.engines.files.get(member.name)
     if isinstance(member, InferenceModel):
-        return _model_size(SizeKey.of(member)) if files is None else _with_engines(member, files.values())
+        return _size_of_model(member) if files is None else _with_engines(member, files.values())
     steps = tuple(sorted({(step.model, names.get(step.model, step.model)) for step in member.spec.steps}))
-    return _ensemble_size(SizeKey.of(member), steps)
+    return _size_of_ensemble(member, steps)
+
+
+@cached_with_spec
+def _size_of_model(model: InferenceModel) -> DocumentSize:
+    return _model_size(SizeKey.of(model))
+
+
+@cached_with_spec
+def _size_of_ensemble(ensemble: Ensemble, served_names: tuple[tuple[str, str], ...]) -> DocumentSize:
+    return _ensemble_size(SizeKey.of(ensemble), served_names)
 
 
 def _either(sizes: list[DocumentSize]) -> DocumentSize:

@@ -30,6 +30,10 @@ class Reused:
         value: Value = entry[1]
         return value
 
+    def before(self, key: Hashable) -> tuple[Any, Any] | None:
+        """Return the inputs and the value of the round before; None without one."""
+        return self._former.get(key)
+
     def same(self, key: Hashable, value: Value) -> Value:
         """Return the object of the round before where it is equal, so that what follows from it is found at once."""
         return self.value(key, value, lambda: value)

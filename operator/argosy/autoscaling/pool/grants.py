@@ -1,10 +1,10 @@
 """Grants: the replicas of each member that the last plan placed, and the spare capacity."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
-from argosy.api import InferenceModel
+from argosy.api import InferenceModel, Member
 from argosy.api.conditions import Reason
 from argosy.api.status import InferenceModelStatus
 from argosy.api.values.identity import PoolKey
@@ -58,26 +58,43 @@ def unmet(
     return desired
 
 
-def grants(ranked: RankedPlan, larger: RankedPlan | None, members: Mapping[PoolKey, Members]) -> dict[str, Grant]:
-    """Return the grant of each model and ensemble, by identity; `members` are by the pool's key. `larger`: a plan with
-    the replicas that the `unmet` groups desire; None without such groups. An ensemble has its models' spare capacity.
+def grants(
+    ranked: RankedPlan,
+    larger: RankedPlan | None,
+    members: Mapping[PoolKey, Members],
+    policies: Mapping[str, Policy],
+) -> dict[str, Grant]:
+    """Return the grant of each model and ensemble that scales, and of what it runs, by identity; `members` are by the
+    pool's key. `larger`: a plan with the replicas that the `unmet` groups desire; None without such groups. An ensemble
+    has its models' spare capacity.
     """
-    of_models = _of_models(ranked, larger or ranked)
+    scaled = {key: _scaled(pool, policies) for key, pool in members.items()}
+    of_models = _of_models(ranked, larger or ranked, {key for key, of_pool in scaled.items() if of_pool})
     granted: dict[str, Grant] = {}
     for key, pool in members.items():
-        for member in (*pool.models.values(), *pool.ensembles.values()):
+        for member in scaled[key]:
             own = [of_models.get((key, model), _UNPLANNED) for model in pool.models_of(member.name)] or [_UNPLANNED]
             placed = min(grant.placed for grant in own)
-            granted[member.identity] = replace(own[0], requested=member.spec.fewest_replicas, placed=placed)
+            requested = member.spec.fewest_replicas
+            granted[member.identity] = Grant(requested, placed, own[0].spare, own[0].gpu_memory)
     return granted
 
 
-def _of_models(ranked: RankedPlan, larger: RankedPlan) -> dict[_Model, Grant]:
-    """Return the grant of each model that was planned."""
-    placed, more, missing = _placed(ranked), _placed(larger), _missing(ranked) | _missing(larger)
+def _scaled(pool: Members, policies: Mapping[str, Policy]) -> list[Member]:
+    """Return the members of a pool that scale, and the models that they run."""
+    every: list[Member] = [*pool.models.values(), *pool.ensembles.values()]
+    scaled = [member for member in every if member.identity in policies]
+    names = {name for member in scaled for name in (member.name, *pool.models_of(member.name))}
+    return [member for member in every if member.name in names] if scaled else []
+
+
+def _of_models(ranked: RankedPlan, larger: RankedPlan, pools: Collection[PoolKey]) -> dict[_Model, Grant]:
+    """Return the grant of each model that was planned in these pools."""
+    placed, missing = _placed(ranked), _missing(ranked) | _missing(larger)
+    more = placed if larger is ranked else _placed(larger)
     plans = {plan.pool: plan for plan in ranked.plan.pools}
     granted: dict[_Model, Grant] = {}
-    for facts in ranked.facts:
+    for facts in (one for one in ranked.facts if one.pool in pools):
         gpus = _gpus(facts, plans[facts.pool])
         for group in facts.groups:
             lacking = missing.get((facts.pool, group.name), "")

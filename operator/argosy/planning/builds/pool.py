@@ -127,8 +127,9 @@ def pool_engines(declared: Accepted, accepted: Accepted, facts: Facts) -> dict[P
 
 
 def _waits(model: InferenceModel, last: Mapping[str, Resource], facts: Facts) -> bool:
-    former, pool_facts = former_of(model, last), facts.get(model.pool_key)
-    if model.spec.engine is None or pool_facts is None or not isinstance(former, InferenceModel):
+    pool_facts = facts.get(model.pool_key)
+    former = former_of(model, last) if model.spec.engine is not None else None
+    if pool_facts is None or not isinstance(former, InferenceModel):
         return False
     return former.pool_key == model.pool_key and waits(pool_facts.of(model), pool_facts.of(former))
 

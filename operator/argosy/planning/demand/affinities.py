@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.model.placement import Level
@@ -18,10 +19,10 @@ def together(
     `runs`: the models of each ensemble. Names of none of `models` tie nothing.
     """
     ties = []
-    for member in members:
+    for member in (one for one in members if one.spec.affinity):
         names = [member.name, *(term.name for term in member.spec.affinity)]
         tied = tuple(dict.fromkeys(one for name in names for one in runs.get(name, (name,)) if one in models))
-        ties += [tied] if member.spec.affinity and len(tied) > 1 else []
+        ties += [tied] if len(tied) > 1 else []
     return ties
 
 
@@ -29,21 +30,25 @@ def separated(
     groups: Sequence[Group], members: Iterable[Member], runs: Mapping[str, Sequence[str]]
 ) -> tuple[Group, ...]:
     """Return the groups with those that they are kept apart from: where one names the other, it counts for both."""
-    group_of = {demand.model: group.name for group in groups for demand in group.demands}
-    pairs: dict[Level, set[tuple[str, str]]] = {level: set() for level in Level}
-    for member in members:
+    naming = [member for member in members if member.spec.anti_affinity]
+    group_of = {demand.model: group.name for group in groups for demand in group.demands} if naming else {}
+    apart: dict[Level, dict[str, set[str]]] = {level: {} for level in Level}
+    for member in naming:
         mine = _groups(member.name, runs, group_of)
         for term in member.spec.anti_affinity:
-            both = {(one, other) for one in mine for other in _groups(term.name, runs, group_of) if one != other}
-            pairs[term.level] |= both | {(other, one) for one, other in both}
-    if not any(pairs.values()):
-        return tuple(groups)
+            for one, other in product(mine, _groups(term.name, runs, group_of)):
+                if one != other:
+                    apart[term.level].setdefault(one, set()).add(other)
+                    apart[term.level].setdefault(other, set()).add(one)
+    on_server, on_node = apart[Level.SERVER], apart[Level.NODE]
     return tuple(
         replace(
             group,
-            not_on_server=frozenset(other for one, other in pairs[Level.SERVER] if one == group.name),
-            not_on_node=frozenset(other for one, other in pairs[Level.NODE] if one == group.name),
+            not_on_server=frozenset(on_server.get(group.name, ())),
+            not_on_node=frozenset(on_node.get(group.name, ())),
         )
+        if group.name in on_server or group.name in on_node
+        else group
         for group in groups
     )
 

@@ -22,8 +22,9 @@ def pool_facts(
     """
     spec, has = nodes.pool.spec, loaded or {}
     groups = groups_of(members, _by_model(has), nodes.has_gpus, spec.runtime.name, reused or Reused())
-    every = _with_further(with_candidates(groups, members, has, spec.runtime.name), members)
-    divisible = {name for name, model in members.models.items() if may_divide(model)}
+    every = tuple(_with_further(with_candidates(groups, members, has, spec.runtime.name), members))
+    several = {demand.model for group in every for demand in group.demands if demand.instances > 1}
+    divisible = {name for name in several & members.models.keys() if may_divide(members.models[name])}
     most = spec.max_gpus_per_server
     return PoolFacts(
         pool=nodes.pool.key,

@@ -60,7 +60,7 @@ def names_of(member: InferenceModel | Ensemble, progress: PoolProgress) -> tuple
 def has_engines(names: Sequence[str], progress: PoolProgress) -> bool:
     """Return whether one of these models has an engine: its status follows from builds of the whole pool, too."""
     engines = progress.engines
-    return engines is not None and any(name in engines.models or name in engines.served.waiting for name in names)
+    return engines is not None and not engines.models.keys().isdisjoint(names)
 
 
 def named_progress(name: str, progress: PoolProgress, now: datetime) -> NamedProgress:
