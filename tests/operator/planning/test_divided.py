@@ -138,7 +138,10 @@ def test_equal_memory_of_another_number_of_instances_is_explained_by_itself() ->
 def test_where_gpus_are_taken_it_names_the_shares() -> None:
     plan = planned([gpu_node("a", 2)], model("big", memory=60, priority=5), model("m", memory=40, instances=2))
     (unplaced,) = plan.unplaced
-    assert "m needs 40 GiB of each of 2 GPUs" in unplaced.message
+    assert unplaced.message.endswith(
+        "m needs 40 GiB of each of 2 GPUs for one server; node a has the most with that much free, 1. Lower instances, "
+        "remove or shrink a model, or add a GPU."
+    )
 
 
 def test_an_ensemble_has_a_divided_model_with_the_others_on_one_server() -> None:

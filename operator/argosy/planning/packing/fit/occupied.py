@@ -6,6 +6,7 @@ from argosy.api import Reason
 from argosy.planning.amounts import gib, listed, percent, quantity
 from argosy.planning.facts import Demand
 from argosy.planning.nodes.device_names import device_of
+from argosy.planning.nodes.slices import is_slice
 from argosy.planning.packing.capacity import FreeCapacity, roomiest
 from argosy.planning.packing.fit.fit_limits import Diagnosis, hardest, need_text
 from argosy.planning.packing.fit.servers import all_have_one
@@ -23,6 +24,8 @@ def occupied(view: FitView, replica: Replica) -> Diagnosis:
         return _no_cpu_memory(view.layout, replica)
     if demand.footprint.exclusive:
         return _no_free_gpus(view, demand)
+    if demand.footprint.shares > 1:
+        return _too_few_for_parts(view, replica, demand)
     return _no_free_memory(view, replica, demand)
 
 
@@ -35,6 +38,24 @@ def _no_free_gpus(view: FitView, demand: Demand) -> Diagnosis:
         f"{demand.model} needs {need} on one node; the largest free is {free[node]} on node {node}, of "
         f"{sum(map(len, view.full.topology.usable.values()))} in the pool{_with_rest(view)}. Remove or shrink a "
         f"model, or add {quantity(demand.footprint.gpus, 'GPU')}.",
+    )
+
+
+def _too_few_for_parts(view: FitView, replica: Replica, demand: Demand) -> Diagnosis:
+    """Diagnose a model that is divided among GPUs, of which no node has enough with so much left."""
+    layout, need = view.layout, demand.footprint
+    able = {
+        node: sum(layout.topology.empty_gpu(node, gpu).takes(need) for gpu in gpus if not is_slice(gpu))
+        for node, gpus in layout.unallocated.items()
+    }
+    hosts = {server.name for server in layout.hosts(replica.group.name)}
+    for server in (server for name, server in layout.servers.items() if name not in hosts):
+        able[server.node] = max(able.get(server.node, 0), sum(left.takes(need) for left in server.free.values()))
+    node = max(sorted(able), key=lambda name: able[name])
+    return Diagnosis(
+        Reason.NO_FREE_MEMORY,
+        f"{demand.model} needs {need_text(demand)} for one server; node {node} has the most with that much free, "
+        f"{able[node]}{_with_rest(view)}. Lower instances, remove or shrink a model, or add a GPU.",
     )
 
 
