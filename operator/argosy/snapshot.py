@@ -20,7 +20,7 @@ from argosy.planning.builds.build import ObservedBuild
 from argosy.planning.builds.images import BuildImages
 from argosy.planning.demand.measured import MeasuredFootprint
 from argosy.planning.demand.surges import LoadedVersions
-from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
+from argosy.planning.facts import CurrentServer, Device, Node, OtherPools, Refusal, ServerReport
 from argosy.planning.migration.bindings import Binding
 from argosy.planning.nodes.device_errors import DeviceErrors
 from argosy.planning.rollouts.memory import CandidateEvidence, RolloutMemory
@@ -82,8 +82,8 @@ class FleetSnapshot:
     `grpc_addresses` and `selectors`, the addresses for a status (a server's own URL without one); `bottlenecks`,
     `language`, `footprints` and `variants`, to report; `regimes` of models whose variants have servers of their own;
     `decisions` of scaling (without one, the allocation in the status applies); `shapes` of models whose files were
-    read. `refusals`: objects that could not be applied last time. `claimed`: GPUs that pools outside this round
-    request; `cordoned`: GPUs that these pools' statuses cordon. `rollouts`: what is known of each member's rollout, and
+    read. `refusals`: objects that could not be applied last time. `others`: what pools outside this round say of
+    GPUs; `cordoned`: GPUs that these pools' statuses cordon. `rollouts`: what is known of each member's rollout, and
     `evidence` of its candidate's step, by identity; `recordings`: the readings from which that followed, if they are
     recorded, which no decision reads. `build_images`: build engines of models that name none; `engine_image`: NVIDIA's
     server that opens those of TensorRT-LLM, where a pool names no image. `placeholders`: whether there may be Pods that
@@ -101,7 +101,7 @@ class FleetSnapshot:
     urls: Mapping[str, str] = field(default_factory=dict)
     grpc_addresses: Mapping[str, str] = field(default_factory=dict)
     selectors: Mapping[str, str] = field(default_factory=dict)
-    claimed: frozenset[Device] = frozenset()
+    others: OtherPools = field(default_factory=OtherPools)
     cordoned: frozenset[Device] = frozenset()
     build_images: BuildImages = field(default_factory=BuildImages)
     engine_image: str = ""

@@ -1,12 +1,15 @@
 """A higher priority takes the place of a lower one, which drains, and comes back once there is room."""
 
+from dataclasses import replace
+
 import pytest
 from tests.operator.planning.declared import ensemble, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import Cluster
 
 from argosy.api import ConditionType, Resource
+from argosy.api.values.identity import PoolKey
 from argosy.controller.events.preemption import preemption_events
-from argosy.planning.facts import Node
+from argosy.planning.facts import Claim, Node, OtherPools, PreemptibleGpu
 
 LOWER = {"preemption": "LowerPriority"}
 
@@ -125,3 +128,63 @@ def test_a_neighbour_on_the_same_gpu_stays(neighbour: bool) -> None:
         cluster.tick([preempting(), *low, urgent])
         assert ("kept" in cluster.routed()) is neighbour
     assert "urgent" in cluster.routed()
+
+
+def claimed(cluster: Cluster, pool: str) -> Cluster:
+    """Return the cluster in which a pool claims the GPU of node b for a model of priority 500."""
+    claims = {("b", 0): Claim(PoolKey(pool), "theirs", (False, -500))}
+    cluster.snapshot = replace(cluster.snapshot, others=OtherPools(claims))
+    return cluster
+
+
+def test_what_loses_to_another_pool_drains_before_its_server_gives_up_the_gpu() -> None:
+    cluster = Cluster(two())
+    low = [preempting(), *LOW]
+    cluster.settle(low)
+    (name,) = (name for name, server in cluster.servers.items() if server.slot() == ("b", (0,)))
+    (lost,) = cluster.servers[name].loaded
+    claimed(cluster, "default/q")
+    for second in range(9):
+        cluster.tick(low)
+        assert lost not in cluster.routed()
+        assert name in cluster.servers, f"its requests have 10 s, and not {second}"
+    cluster.settle(low)
+    assert name not in cluster.servers
+    assert "theirs of ServingPool default/q took its place" in placed(cluster, lost)
+    cluster.snapshot = replace(cluster.snapshot, others=OtherPools())
+    cluster.settle(low)
+    assert set(cluster.serving()) == {"low", "other"}
+
+
+def test_a_pool_that_never_preempts_leaves_no_gpu_to_a_claim() -> None:
+    cluster = Cluster(two())
+    cluster.settle([pool(), *LOW])
+    claimed(cluster, "default/q").settle([pool(), *LOW])
+    assert set(cluster.serving()) == {"low", "other"}
+
+
+def test_of_another_namespace_the_status_names_only_the_pool() -> None:
+    cluster = Cluster(two())
+    cluster.settle([preempting(), *LOW])
+    outcome = claimed(cluster, "team/q").settle([preempting(), *LOW])
+    losses = [outcome.statuses[f"InferenceModel default/{name}"].preempted_by for name in ("low", "other")]
+    (loss,) = (one for one in losses if one is not None)
+    assert (loss.name, loss.pool, loss.priority) == ("", "team/q", 500)
+
+
+def test_a_winner_names_the_loser_of_another_pool_until_that_is_placed_again() -> None:
+    theirs = PoolKey("default/q")
+    gpu = PreemptibleGpu(theirs, "q-0", (((True, -7), "lost"),), 1)
+    node = gpu_node("a", 1)
+    held = replace(node, gpus=tuple(replace(one, withheld_by="ServingPool default/q") for one in node.gpus))
+    cluster, urgent = Cluster((held,)), [pool(), URGENT]
+    cluster.snapshot = replace(cluster.snapshot, others=OtherPools(preemptible={("a", 0): gpu}))
+    status = cluster.tick(urgent).statuses["InferenceModel default/urgent"]
+    assert [(one.name, one.pool, one.priority) for one in status.preempted] == [("lost", "default/q", 7)]
+    assert "1 GPU that servers of ServingPool default/q give up" in placed(cluster, "urgent")
+    cluster.nodes = (node,)
+    cluster.snapshot = replace(cluster.snapshot, others=OtherPools(lacking=frozenset({(theirs, "lost")})))
+    status = cluster.settle(urgent).statuses["InferenceModel default/urgent"]
+    assert [one.name for one in status.preempted] == ["lost"]
+    cluster.snapshot = replace(cluster.snapshot, others=OtherPools())
+    assert not cluster.settle(urgent).statuses["InferenceModel default/urgent"].preempted

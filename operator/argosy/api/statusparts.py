@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field
 
 from argosy.api.conditions import camel_case
 from argosy.api.values.base import FrozenModel, Int, Number
+from argosy.api.values.identity import in_pool
 
 
 class StatusPart(FrozenModel):
@@ -15,14 +16,20 @@ class StatusPart(FrozenModel):
 
 
 class PreemptionStatus(StatusPart):
-    """A place that went from a lower to a higher priority, as one of the two sees it."""
+    """A place that went to what comes first, as one of the two sees it."""
 
-    name: str = Field(description="The other model or ensemble.")
+    name: str = Field(default="", description="The other model or ensemble; empty where it is in another namespace.")
+    pool: str = Field(default="", description="Its ServingPool as namespace/name; empty where it is the same pool.")
     priority: Int = Field(description="Its priority.")
     time: str = Field(description="When, RFC 3339.", json_schema_extra={"format": "date-time"})
     drain_seconds: Int = Field(
         default=0, ge=0, description="How long the one that lost the place had to end its requests."
     )
+
+    @property
+    def other(self) -> str:
+        """The other model or ensemble as messages name it."""
+        return in_pool(self.name, self.pool) if self.pool else self.name
 
 
 class AccuracyStatus(StatusPart):

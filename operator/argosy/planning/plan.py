@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from argosy.api.values.identity import PoolKey
-from argosy.planning.facts import CurrentServer, Device, Footprint, Need
+from argosy.api.values.identity import PoolKey, in_pool
+from argosy.planning.facts import Claim, CurrentServer, Device, Footprint, Need
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,8 @@ class Unplaced:
 @dataclass(frozen=True, slots=True)
 class LostPlacement:
     """A replica of a group that has no place any more on a server where the plan's facts had one, because it gave way
-    to a `winner`; with the priorities of both.
+    to a `winner`; with the priorities of both. `other_pool`: that of the winner in a loser's plan, and that of the
+    loser in a winner's; None where both are of one pool.
     """
 
     group: str
@@ -97,6 +98,13 @@ class LostPlacement:
     priority: int
     winner: str
     winner_priority: int
+    other_pool: PoolKey | None = None
+
+    def winner_for(self, pool: PoolKey) -> str:
+        """Return the winner as a status of the loser's pool names it."""
+        if self.other_pool is None:
+            return self.winner
+        return in_pool(self.winner if self.other_pool.namespace == pool.namespace else "", self.other_pool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +112,9 @@ class PoolPlan:
     """One pool's plan.
 
     `gpus_total` counts the GPUs of the pool's ready nodes, including `withheld` ones (by holder). `gpus_one_per_model`:
-    the GPUs of the same replicas if no two models shared one. `claims`: GPUs that other pools' servers hold without
-    need, and that the unplaced replicas would use. `lost`: places that this plan takes from what runs.
+    the GPUs of the same replicas if no two models shared one. `claims`: GPUs of other pools' servers that the unplaced
+    replicas would use: these hold them without need, or for what comes after. `preempted`: GPUs that the pool leaves to
+    such claims. `lost`: places that this plan takes from what runs; `gained`: those that it takes in other pools.
     """
 
     pool: PoolKey
@@ -115,8 +124,10 @@ class PoolPlan:
     gpus_used: int
     gpus_one_per_model: int
     withheld: Mapping[str, int] = field(default_factory=dict)
-    claims: frozenset[Device] = frozenset()
+    claims: Mapping[Device, Claim] = field(default_factory=dict)
+    preempted: frozenset[Device] = frozenset()
     lost: tuple[LostPlacement, ...] = ()
+    gained: tuple[LostPlacement, ...] = ()
 
     @property
     def taken(self) -> Iterator[tuple[Device, Footprint]]:

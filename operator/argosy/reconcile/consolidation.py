@@ -156,7 +156,7 @@ class _Planner:
     def simulated(self, key: PoolKey, moves: Sequence[Move]) -> RankedPlan | None:
         """Return the plan of all pools with these moves; None where the planner would have it otherwise."""
         moved = applied(self.facts[key], moves)
-        ranked = pack_by_priority([*{**self.facts, key: moved}.values()], self.snapshot.claimed)
+        ranked = pack_by_priority([*{**self.facts, key: moved}.values()], self.snapshot.others)
         expected = {server.name: dict(server.placed) for server in moved.current if server.placed}
         before = {plan.pool: plan for plan in self.ranked.plan.pools}
         for plan in ranked.plan.pools:

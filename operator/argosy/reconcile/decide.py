@@ -65,7 +65,7 @@ def decide(
         for key, here in specs.pools.items()
     }
     facts, progress = with_progress(snapshot, facts, now)
-    packed = pack_by_priority(list(facts.values()), snapshot.claimed, last_packed)
+    packed = pack_by_priority(list(facts.values()), snapshot.others, last_packed)
     provisioned = provision_fleet(packed, facts, _most_placeholders(specs)) if snapshot.placeholders else {}
     ranked = _with_overlap(with_waits(packed, provisioned), snapshot, facts, members, reused.sort("overlap"))
 
@@ -198,4 +198,4 @@ def _choices(migration: PoolMigration, snapshot: FleetSnapshot) -> dict[str, Var
 def _reserved(snapshot: FleetSnapshot, plan: FleetPlan) -> set[Device]:
     """Return the GPUs that no build gets: servers have them or are to have them, or other pools claim them."""
     planned = (server.current for pool in plan.pools for server in pool.servers)
-    return devices([*planned, *snapshot.servers]) | snapshot.claimed
+    return devices([*planned, *snapshot.servers]) | snapshot.others.claims.keys()

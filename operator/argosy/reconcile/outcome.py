@@ -123,4 +123,4 @@ def _larger(decided: DecidedRound) -> RankedPlan | None:
     """Return the plan with more replicas of the groups that lacked GPUs; None if there are none."""
     snapshot, ranked = decided.snapshot, decided.ranked
     replicas = unmet(ranked, snapshot.decisions, decided.members, decided.policies)
-    return pack_by_priority(ranked.with_more(replicas), snapshot.claimed) if replicas else None
+    return pack_by_priority(ranked.with_more(replicas), snapshot.others) if replicas else None

@@ -37,7 +37,7 @@ def _finds_gpus(snapshot: FleetSnapshot, ranked: RankedPlan, pool: PoolKey, name
     group = next((one for one in facts.groups if name in {one.name, *(demand.model for demand in one.demands)}), None)
     if group is None:
         return False
-    larger = pack_by_priority(ranked.with_more({(pool, group.name): 0}), snapshot.claimed)
+    larger = pack_by_priority(ranked.with_more({(pool, group.name): 0}), snapshot.others)
     if replicas_of(larger.plan, pool, group.name) <= replicas_of(ranked.plan, pool, group.name):
         return False
     there = set(servers_of(ranked.plan, pool, group.name))

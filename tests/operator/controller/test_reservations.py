@@ -12,7 +12,7 @@ from tests.operator.controller.test_reconciler import NOW
 from tests.operator.planning.declared import gpu_node
 
 from argosy.api import ConditionType, ServingPoolStatus
-from argosy.api.status import CordonedGpu
+from argosy.api.status import CordonedGpu, InferenceModelStatus
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.builds.build_objects import BuildJob
@@ -111,6 +111,45 @@ async def test_gpus_that_a_shrunken_server_keeps_go_to_the_pool_that_needs_them(
     await run.reconcile(PoolKey("n/p"))
     assert writes.gpus == {"q-0": 1, "p-0": 2}
     assert gpus_of(writes, "ServingPool n/p") == (2, 1, 1)
+
+
+async def test_a_gpu_goes_to_the_pool_whose_priority_comes_before_all_that_is_there() -> None:
+    y, x = {"name": "q"}, {"name": "p"}
+    store, reported = Store(), list[str]()
+    lower = pool("q", packing={"preemption": "LowerPriority"})
+    for body in (pool("p"), lower, _full_gpus("y", y, 4), _full_gpus("x", x, 4)):
+        store.put(parsed_body(body))
+    observed, writes = fleet(), Applies()
+    run = Reconciler(
+        store,
+        observed,
+        writes,
+        FakeStatusListener(),
+        Images("a", "b", "c"),
+        Cluster("policy/v1"),
+        lambda: NOW,
+        changed=reported.append,
+    )
+    for key in ("n/q", "n/p"):
+        await run.reconcile(PoolKey(key))
+    assert (writes.gpus, reported) == ({"q-0": 4}, [])
+    store.put(parsed_body(model("x", poolRef=x, priority=500, footprint={"gpus": 4, "gpuMemory": "10Gi"})))
+    await run.reconcile(PoolKey("n/p"))
+    assert reported == ["n/q"]
+    del writes.gpus["q-0"]
+    await run.reconcile(PoolKey("n/q"))
+    await run.reconcile(PoolKey("n/p"))
+    assert writes.gpus == {"p-0": 4}
+    winner, loser = writes.statuses["InferenceModel n/x"], writes.statuses["InferenceModel n/y"]
+    assert isinstance(winner, InferenceModelStatus)
+    assert isinstance(loser, InferenceModelStatus)
+    assert [(one.name, one.pool) for one in winner.preempted] == [("y", "n/q")]
+    assert loser.preempted_by is not None
+    assert (loser.preempted_by.name, loser.preempted_by.pool, loser.preempted_by.priority) == ("x", "n/p", 500)
+    writes.gpus.clear()
+    for key in ("n/q", "n/p", "n/q"):
+        await run.reconcile(PoolKey(key))
+    assert writes.gpus == {"p-0": 4}
 
 
 @pytest.mark.parametrize(

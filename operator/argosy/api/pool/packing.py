@@ -73,7 +73,8 @@ class Packing(ApiModel):
     )
     preemption: Preemption = Field(
         default=Preemption.NEVER,
-        description="Whether a replica that fits nowhere takes the place of others of its pool that must serve. Those "
-        "beyond minReplicas give way in any case. LowerPriority: those of a lower spec.priority give way, too, the "
-        "fewest and the lowest first; they are drained, and placed again once there is room. Default: Never.",
+        description="Whether replicas of this pool that must serve give way to one that fits nowhere, be it of this "
+        "pool or of another one on the same nodes. Those beyond minReplicas give way in any case. LowerPriority: those "
+        "of a lower spec.priority give way, too, the fewest and the lowest first; they are drained, and placed again "
+        "once there is room. Default: Never.",
     )

@@ -54,3 +54,10 @@ class Identity(str):
     def name(self) -> str:
         """The object's name."""
         return self.partition(" ")[2].partition("/")[2]
+
+
+def in_pool(name: str, pool: str) -> str:
+    """Return how messages name a model or an ensemble of another pool. `name`: empty where it is of another namespace,
+    of which they name no resource but the pool.
+    """
+    return f"{name or 'a model'} of ServingPool {pool}"

@@ -16,9 +16,9 @@ def preemption_events(before: ResourceStatus | None, now: ResourceStatus) -> Ite
     loss = now.preempted_by
     if loss is not None and loss != former.preempted_by:
         drain = f"it has {loss.drain_seconds} s to drain"
-        yield Announcement(WARNING, PREEMPTED, f"{loss.name} of priority {loss.priority} takes its place; {drain}")
+        yield Announcement(WARNING, PREEMPTED, f"{loss.other}, of priority {loss.priority}, takes its place; {drain}")
     for gain in now.preempted:
         if gain not in former.preempted:
             drain = f"which has {gain.drain_seconds} s to drain"
-            message = f"It takes the place of {gain.name} of priority {gain.priority}, {drain}"
+            message = f"It takes the place of {gain.other}, of priority {gain.priority}, {drain}"
             yield Announcement(NORMAL, PREEMPTS, message)

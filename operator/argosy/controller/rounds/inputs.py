@@ -13,7 +13,7 @@ from argosy.cluster.cache.pool_view import PoolView
 from argosy.controller.resources.store import Declared
 from argosy.controller.rounds.report_expiry import ReportExpiry
 from argosy.planning.builds.images import BuildImages
-from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
+from argosy.planning.facts import CurrentServer, Device, Node, OtherPools, Refusal, ServerReport
 from argosy.planning.migration.observed import Observed
 from argosy.planning.nodes.device_errors import DeviceErrors
 from argosy.planning.packing.priorities import RankedPlan
@@ -70,7 +70,7 @@ def round_snapshot(
     nodes: tuple[Node, ...],
     servers: tuple[CurrentServer, ...],
     reports: tuple[ServerReport, ...],
-    claimed: frozenset[Device],
+    others: OtherPools,
     cordoned: frozenset[Device],
     conflicts: tuple[Problem, ...],
     scaling: Decided,
@@ -81,7 +81,7 @@ def round_snapshot(
 ) -> FleetSnapshot:
     """Return the snapshot of a round's inputs.
 
-    `claimed`: GPUs that other pools claim; `cordoned`: GPUs that they cordon. `conflicts`: names that another pool's
+    `others`: what other pools say of GPUs; `cordoned`: GPUs that they cordon. `conflicts`: names that another pool's
     member has. `scaling`: the decisions and diagnoses of scaling. `rollouts`: those of members, by identity.
     """
     declared, view, memory = inputs.declared, inputs.view, inputs.memory
@@ -108,7 +108,7 @@ def round_snapshot(
         urls=_urls(declared),
         grpc_addresses=_grpc_addresses(declared),
         selectors=_selectors(declared),
-        claimed=claimed,
+        others=others,
         cordoned=cordoned,
         build_images=build_images,
         engine_image=engine_image,

@@ -138,7 +138,7 @@ class Reconciler:
             ages = inputs.memory.ages = ages.after(inputs.view.reports, self._clock())
             reports = ages.marked(inputs.view.reports, self._clock())
             cordoned = self._store.cordoned()
-            nodes, servers, claimed = self._reservations.of(key, reports, cordoned, self._clock())
+            nodes, servers, other_pools = self._reservations.of(key, reports, cordoned, self._clock())
             scaled = self._scaling.before(key, declared.members)
             others = frozenset(gpu for other, gpus in cordoned.items() if other != key for gpu in gpus)
             snapshot = partial(
@@ -147,7 +147,7 @@ class Reconciler:
                 nodes=nodes,
                 servers=servers,
                 reports=reports,
-                claimed=claimed,
+                others=other_pools,
                 cordoned=others,
                 conflicts=conflicts,
                 scaling=scaled,
@@ -160,7 +160,7 @@ class Reconciler:
             decided = await asyncio.to_thread(lambda: self._decided(inputs, snapshot()))
             if not inputs.is_unreadable:
                 builds = decided.builds.get(key, ())
-                self._mark_changed(self._reservations.decided(key, decided.servers(key), decided.plan, builds))
+                self._mark_changed(self._reservations.decided(key, decided.servers(key), decided.ranked, builds))
         return decided
 
     def _decided(self, inputs: RoundInputs, snapshot: FleetSnapshot) -> DecidedRound:

@@ -1,31 +1,36 @@
-"""Which GPUs each pool holds, needs and claims."""
+"""Which GPUs each pool holds, needs, claims, and leaves to others."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from argosy.api.values.identity import PoolKey
 from argosy.controller.ports import Cache
 from argosy.planning.builds.build import JobState, ScheduledBuild
-from argosy.planning.facts import CurrentServer, Device, Node, ServerReport
+from argosy.planning.facts import Claim, CurrentServer, Device, Node, OtherPools, PreemptibleGpu, ServerReport
 from argosy.planning.nodes.device_errors import failing
 from argosy.planning.nodes.dra.partitions import Offers
 from argosy.planning.nodes.reported.holds import CountHolds
 from argosy.planning.nodes.reported.lost_gpus import GpuUse, answering
 from argosy.planning.nodes.reported.present import present
 from argosy.planning.nodes.reservations import conceded, devices, reserved
-from argosy.planning.plan import FleetPlan
+from argosy.planning.packing.priorities import RankedPlan, lacking_groups
+from argosy.planning.packing.shared_nodes.preemptible import preemptible_gpus
 
 
 @dataclass(slots=True)
 class _Pool:
     """A pool's servers and builds. `decided`: its servers as last decided; `standing`: earlier ones whose objects may
-    still exist. `builds`: those that should run.
+    still exist. `builds`: those that should run. Of its plan: the GPUs that it claims, those that it leaves to others'
+    claims (`preempted`) or would leave to them (`preemptible`), and the groups that lack a replica.
     """
 
     decided: tuple[CurrentServer, ...]
     standing: tuple[CurrentServer, ...]
-    claims: frozenset[Device] = frozenset()
+    claims: Mapping[Device, Claim] = field(default_factory=dict)
+    preempted: frozenset[Device] = frozenset()
+    preemptible: Mapping[Device, PreemptibleGpu] = field(default_factory=dict)
+    lacking: frozenset[str] = frozenset()
     waiting: bool = False
     builds: tuple[ScheduledBuild, ...] = ()
 
@@ -49,8 +54,8 @@ class Reservations:
         reports: Sequence[ServerReport],
         cordoned: Mapping[PoolKey, frozenset[Device]],
         now: datetime,
-    ) -> tuple[tuple[Node, ...], tuple[CurrentServer, ...], frozenset[Device]]:
-        """Return the nodes as the pool may plan with them, its servers, and which GPUs other pools ask for. `reports`
+    ) -> tuple[tuple[Node, ...], tuple[CurrentServer, ...], OtherPools]:
+        """Return the nodes as the pool may plan with them, its servers, and what other pools say of GPUs. `reports`
         are what its servers say, `cordoned` the GPUs that each pool has cordoned.
         """
         reserved_pool = self._pools.get(key)
@@ -59,9 +64,20 @@ class Reservations:
         others = {other: (*self._holdings(other), *self._building(other)) for other in pools}
         servers, reported = {**others, key: tuple(own)}, {key: reports}
         left = self._left(servers, reported, frozenset[Device]().union(*cordoned.values()), now)
-        nodes = reserved(left, own, others, self._cluster.foreign_gpus(), conceded(own, reports, now))
-        claims = (pool.claims for other, pool in self._pools.items() if other != key)
-        return nodes, tuple(own), frozenset().union(*claims)
+        preempted = frozenset[Device]().union(*(self._pools[other].preempted for other in self._others(key)))
+        nodes = reserved(left, own, others, self._cluster.foreign_gpus(), conceded(own, reports, now), preempted)
+        return nodes, tuple(own), self._other_pools(key)
+
+    def _other_pools(self, key: PoolKey) -> OtherPools:
+        claims: dict[Device, Claim] = {}
+        preemptible: dict[Device, PreemptibleGpu] = {}
+        for other in sorted(self._others(key)):
+            pool = self._pools[other]
+            preemptible |= pool.preemptible
+            for device, claim in pool.claims.items():
+                claims[device] = min(claims.get(device, claim), claim, key=lambda one: one.rank)
+        lacking = frozenset((other, group) for other in self._others(key) for group in self._pools[other].lacking)
+        return OtherPools(claims, preemptible, lacking)
 
     def _left(
         self,
@@ -88,21 +104,28 @@ class Reservations:
         return self._holds.next_end(now)
 
     def decided(
-        self, key: PoolKey, servers: Sequence[CurrentServer], plan: FleetPlan, builds: Iterable[ScheduledBuild] = ()
+        self, key: PoolKey, servers: Sequence[CurrentServer], ranked: RankedPlan, builds: Iterable[ScheduledBuild] = ()
     ) -> set[PoolKey]:
-        """Store a pool's decided servers and builds. Return the pools of which it newly claims GPUs."""
-        before = self._pools.get(key)
-        mine = [pool_plan for pool_plan in plan.pools if pool_plan.pool == key]
-        claims = frozenset(device for pool_plan in mine for device in pool_plan.claims)
-        waiting = any(pool_plan.unplaced for pool_plan in mine)
-        former, running = (
-            _former(self._holdings(key), servers),
-            tuple(pool_plan for pool_plan in builds if pool_plan.start),
+        """Store a pool's decided servers, its plan and its builds. Return the pools of which it newly claims GPUs, and
+        those that lack some and may take what it newly would give up.
+        """
+        before = self._pools.get(key) or _Pool((), ())
+        plans = [(facts, plan) for facts, plan in zip(ranked.facts, ranked.plans(), strict=True) if plan.pool == key]
+        now = _Pool(
+            decided=tuple(servers),
+            standing=_former(self._holdings(key), servers),
+            claims={device: claim for _, plan in plans for device, claim in plan.claims.items()},
+            preempted=frozenset(device for _, plan in plans for device in plan.preempted),
+            preemptible={device: gpu for one in plans for device, gpu in preemptible_gpus(*one).items()},
+            lacking=lacking_groups(ranked, key),
+            waiting=any(plan.unplaced for _, plan in plans),
+            builds=tuple(build for build in builds if build.start),
         )
-        now = _Pool(tuple(servers), former, claims, waiting, running)
         self._pools[key] = now
-        newly_claimed = claims - (before.claims if before is not None else frozenset())
-        return {other for other in self._others(key) if newly_claimed & devices(self._holdings(other))}
+        newly_claimed = {device for device, claim in now.claims.items() if before.claims.get(device) != claim}
+        claimed = {other for other in self._others(key) if newly_claimed & devices(self._holdings(other))}
+        offers = any(before.preemptible.get(device) != gpu for device, gpu in now.preemptible.items())
+        return claimed | {other for other in self._others(key) if offers and self._waits(other)}
 
     def defer(self, key: PoolKey, servers: Collection[str]) -> None:
         """Keep these servers where they are for now; the next round decides on them again."""

@@ -4,12 +4,16 @@ Memory is in bytes, compute in thousandths of one GPU. Names are `namespace/name
 meet.
 """
 
+from argosy.planning.facts.claims import Claim, OtherPools, PreemptibleGpu
 from argosy.planning.facts.devices import Device, DraDevice, Gpu, Node
 from argosy.planning.facts.groups import Demand, Footprint, Group, Rank, without_candidate, without_surge
 from argosy.planning.facts.pool import CurrentServer, Need, PoolFacts, Waiting
 from argosy.planning.facts.reports import Refusal, ServerReport
 
 __all__ = [
+    "Claim",
+    "OtherPools",
+    "PreemptibleGpu",
     "Device",
     "DraDevice",
     "Gpu",

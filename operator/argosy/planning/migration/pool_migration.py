@@ -23,7 +23,7 @@ from argosy.planning.migration.revisions import ReloadKeys
 from argosy.planning.migration.state import Migration, Note, PoolState
 from argosy.planning.migration.waiting.deadlock import break_deadlocks, note_early
 from argosy.planning.migration.waiting.documents import awaiting_document_bytes
-from argosy.planning.migration.waiting.outranked import outranked
+from argosy.planning.migration.waiting.outranked import outranked, preempted
 from argosy.planning.plan import PoolPlan, ServerPlan
 
 DRAIN_PERIOD = timedelta(seconds=10)
@@ -93,6 +93,7 @@ def migrate(
     drains.update({one: Drain.AT_ONCE for one in taken_back(state) if drains.get(one) is Drain.AFTER_HANDOVER})
     blockers = blockers_of(state, surplus, budgets)
     drains.update(dict.fromkeys(outranked(state, drains, blockers, before), Drain.AT_ONCE))
+    drains.update(dict.fromkeys(preempted(state, surplus, drains), Drain.AT_ONCE))
     loaded = changes.deferred.keys() | changes.recreated
     blockers.update({binding: why for binding, why in crowded.items() if binding not in loaded | blockers.keys()})
     migration = Migration(

@@ -27,18 +27,25 @@ def reserved(
     others: Mapping[PoolKey, Iterable[CurrentServer]],
     pods: PodGpus | None = None,
     conceded: Collection[Device] = (),
+    preempted: Collection[Device] = (),
 ) -> tuple[Node, ...]:
     """Return the nodes, with the holder of every GPU that is withheld from the pool.
 
     `own`: the pool's servers; `others`: those of other pools, by the pool's key. GPUs are reserved in this order: those
     that another pool needs, those that this pool needs, those that another pool has without need (reclaimable), those
     that this pool has. Other Pods get the highest indexes of the rest, so running servers keep theirs. If these do not
-    suffice, Pods get GPUs of the pool's own that are `conceded`.
+    suffice, Pods get GPUs of the pool's own that are `conceded`. Those that another pool leaves to what comes before
+    it (`preempted`) count as without need.
     """
     mine = tuple(own)
-    needed, spare = _holders(others)
+    needed, spare = _holders(others, frozenset(preempted))
     claimed = _Claims(needed, _needed(mine), spare, devices(mine), conceded)
     return tuple(_reserved(node, claimed, pods or {}) for node in nodes)
+
+
+def holder_of(pool: PoolKey) -> str:
+    """Return the name of a pool as a holder of GPUs."""
+    return f"ServingPool {pool}"
 
 
 def devices(servers: Iterable[CurrentServer | ServerPlan]) -> set[Device]:
@@ -118,15 +125,18 @@ class _Claims:
         return None
 
 
-def _holders(pools: Mapping[PoolKey, Iterable[CurrentServer]]) -> tuple[dict[Device, str], dict[Device, str]]:
+def _holders(
+    pools: Mapping[PoolKey, Iterable[CurrentServer]], preempted: Collection[Device]
+) -> tuple[dict[Device, str], dict[Device, str]]:
     """Return the pool that needs each GPU, and the one that holds it without need."""
     needed: dict[Device, str] = {}
     spare: dict[Device, str] = {}
     for pool in sorted(pools):
         for server in pools[pool]:
             for gpu in server.gpus:
-                holders = needed if gpu in server.needed else spare
-                holders.setdefault((server.node, gpu), f"ServingPool {pool}")
+                device = (server.node, gpu)
+                holders = needed if gpu in server.needed and device not in preempted else spare
+                holders.setdefault(device, holder_of(pool))
     return needed, spare
 
 

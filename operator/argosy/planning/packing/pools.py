@@ -1,31 +1,42 @@
 """Several pools, one set of nodes: no GPU goes to two of them."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from argosy.api import Reason
 from argosy.planning.amounts import quantity
-from argosy.planning.facts import CurrentServer, Device, Node, PoolFacts
+from argosy.planning.facts import Claim, CurrentServer, Device, Node, OtherPools, PoolFacts, Rank
 from argosy.planning.nodes.reservations import devices, reclaimable, reserved, retained, withheld
+from argosy.planning.packing.shared_nodes.claiming import (
+    awaiting,
+    claims_of,
+    highest_missing,
+    with_claims,
+    with_free,
+)
+from argosy.planning.packing.shared_nodes.preempted import without_claimed
+from argosy.planning.packing.shared_nodes.preemptible import preemptible_gpus
 from argosy.planning.packing.solve import pack
 from argosy.planning.plan import FleetPlan, PoolPlan, Unplaced, replica_counts
 
 _TRIES = 8
 """The most times that pools are planned again for one that has replicas without a place."""
+_RANKS = 16
+"""The most ranks of all pools that take GPUs from other pools in one plan, the highest first."""
 
 
-def pack_fleet(pools: Sequence[PoolFacts], claimed: Iterable[Device] = ()) -> FleetPlan:
+def pack_fleet(pools: Sequence[PoolFacts], others: OtherPools | None = None) -> FleetPlan:
     """Return every pool's plan, in the order of their keys, with what running servers keep.
 
     A pool leaves alone what earlier ones take and what others hold. Where it finds no place then, it comes before those
-    that could go elsewhere. For what fits nowhere else it claims GPUs that
-    other pools' servers hold without need: these give them up, and a later plan takes them. `claimed` are the claims of
-    pools that are not among these.
+    that could go elsewhere. For what fits nowhere else it claims GPUs that other pools' servers hold without need, and
+    for what must serve those of servers that come after it: these give them up, and a later plan takes them. `others`
+    are pools that are not among these.
     """
+    outside = others or OtherPools()
     ordered = sorted(pools, key=lambda facts: facts.pool)
-    plans = _with_others_moved(ordered, _in_turn(ordered, ordered, {}))
-    claims = {*claimed, *(device for plan in plans.values() for device in plan.claims)}
+    plans = _by_rank(ordered, _with_others_moved(ordered, _in_turn(ordered, ordered, {})), outside)
+    claims = _claims(plans, outside)
     for facts in ordered:
         plans[facts.pool] = _retained(facts, ordered, plans, claims)
     return FleetPlan(tuple(_with_claims(facts, ordered, plans) for facts in ordered))
@@ -37,7 +48,7 @@ def _in_turn(
     """Return the plans with those of some pools in addition, each of which leaves alone what is planned before it."""
     after = dict(plans)
     for facts in turn:
-        after[facts.pool] = _packed(replace(facts, nodes=nodes_left(facts, facts.current, pools, after)))
+        after[facts.pool] = _packed(_seen(facts, pools, after))
     return after
 
 
@@ -60,6 +71,75 @@ def _with_others_moved(pools: Sequence[PoolFacts], plans: dict[str, PoolPlan]) -
             if _total_lack(after) < _total_lack(plans):
                 plans = after
     return plans
+
+
+def _by_rank(pools: Sequence[PoolFacts], plans: dict[str, PoolPlan], others: OtherPools) -> dict[str, PoolPlan]:
+    """Return the plans in which what must serve has taken GPUs of other pools from what comes after it, the highest
+    rank first.
+    """
+    plans = _with_preempted(pools, plans, _claims(plans, others))
+    tried, has_others = set[tuple[str, Rank]](), len(pools) > 1 or bool(others.preemptible)
+    for _ in range(_RANKS if has_others else 0):
+        missing = ((rank, facts.pool) for facts in pools for rank in highest_missing(facts, plans[facts.pool]))
+        first = min((one for one in missing if (one[1], one[0]) not in tried), default=None)
+        if first is None:
+            break
+        rank, key = first
+        tried.add((key, rank))
+        plans = _taking(next(facts for facts in pools if facts.pool == key), rank, pools, plans, others)
+    return plans
+
+
+def _taking(
+    facts: PoolFacts, rank: Rank, pools: Sequence[PoolFacts], plans: dict[str, PoolPlan], others: OtherPools
+) -> dict[str, PoolPlan]:
+    """Return the plans in which a pool has claimed GPUs for a rank, and has those that no server runs on."""
+    key, plan = facts.pool, plans[facts.pool]
+    preemptible = dict(others.preemptible)
+    for other in pools:
+        if other.pool != key and shares_nodes(facts, other):
+            preemptible |= preemptible_gpus(other, plans[other.pool])
+    claiming = with_claims(_seen(facts, pools, plans), plan, rank, preemptible, _claims(plans, others, but=key))
+    new = claiming.claims.keys() - plan.claims.keys()
+    if not new:
+        return plans
+    after = _with_preempted(pools, {**plans, key: claiming}, _claims({**plans, key: claiming}, others))
+    if any(device in others.preemptible for device in new):
+        return after
+    lost = ((one, other) for other in after.values() for one in other.lost if one.other_pool == key)
+    taken = tuple(replace(one, other_pool=other.pool) for one, other in lost)
+    now = replace(_packed(_seen(facts, pools, after)), gained=taken)
+    return {**after, key: now} if _without_hope(now) < _without_hope(plan) else plans
+
+
+def _without_hope(plan: PoolPlan) -> int:
+    """Return how many replicas have no place, and do not wait for one either."""
+    return sum(unplaced.reason != Reason.PENDING for unplaced in plan.unplaced)
+
+
+def _with_preempted(
+    pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan], claims: Mapping[Device, Claim]
+) -> dict[str, PoolPlan]:
+    """Return the plans of pools that leave GPUs to claims that come before what they have there."""
+    after = dict(plans)
+    for facts in pools if claims else ():
+        after[facts.pool] = without_claimed(_seen(facts, pools, after), after[facts.pool], claims)
+    return after
+
+
+def _claims(plans: Mapping[str, PoolPlan], others: OtherPools, but: str = "") -> dict[Device, Claim]:
+    """Return the highest claim on each GPU, those of one pool left out."""
+    claims = dict(others.claims)
+    for plan in plans.values():
+        for device, claim in plan.claims.items() if plan.pool != but else ():
+            former = claims.get(device)
+            claims[device] = claim if former is None else min(former, claim, key=lambda one: (one.rank, one.pool))
+    return claims
+
+
+def _seen(facts: PoolFacts, pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan]) -> PoolFacts:
+    """Return the facts of a pool with the GPUs withheld that others hold or are to hold."""
+    return replace(facts, nodes=nodes_left(facts, facts.current, pools, plans))
 
 
 def shares_nodes(facts: PoolFacts, other: PoolFacts) -> bool:
@@ -85,7 +165,9 @@ def nodes_left(
 ) -> tuple[Node, ...]:
     """Return the pool's nodes, with the GPUs withheld that the other pools hold by now or are to hold."""
     others = {other.pool: holdings(other, plans.get(other.pool)) for other in pools if other.pool != facts.pool}
-    return reserved(facts.nodes, own, others) if any(others.values()) else facts.nodes
+    preempted = (plan.preempted for plan in plans.values() if plan.pool != facts.pool)
+    left = frozenset[Device]().union(*preempted)
+    return reserved(facts.nodes, own, others, preempted=left) if any(others.values()) else facts.nodes
 
 
 def holdings(facts: PoolFacts, plan: PoolPlan | None) -> tuple[CurrentServer, ...]:
@@ -108,16 +190,17 @@ def _packed(facts: PoolFacts) -> PoolPlan:
     spare = reclaimable(facts.nodes) if plan.unplaced else {}
     if not spare:
         return plan
-    hoped = pack(replace(facts, nodes=tuple(_with_reclaimed(node) for node in facts.nodes)))
-    claims = frozenset(devices(hoped.servers) & spare.keys())
-    if not claims or _lack(hoped) >= _lack(plan):
+    hoped = pack(replace(facts, nodes=tuple(with_free(node, spare) for node in facts.nodes)))
+    claims = claims_of(facts, plan, hoped)
+    released = claims.keys() & spare.keys()
+    if not released or _lack(hoped) >= _lack(plan):
         return plan
-    return replace(plan, claims=claims, unplaced=_awaiting(plan, hoped, {device: spare[device] for device in claims}))
-
-
-def _with_reclaimed(node: Node) -> Node:
-    """Return the node as if what others do not need were free."""
-    return replace(node, gpus=tuple(replace(gpu, withheld_by="") if gpu.reclaimable else gpu for gpu in node.gpus))
+    holders = ", ".join(sorted({spare[device] for device in released})[:3])
+    message = (
+        f"it waits for {quantity(len(released), 'GPU')} that servers of {holders} hold and no longer need; "
+        "they give them up first"
+    )
+    return replace(plan, claims=claims, unplaced=awaiting(plan, hoped, message))
 
 
 def _lack(plan: PoolPlan) -> tuple[int, int]:
@@ -126,29 +209,11 @@ def _lack(plan: PoolPlan) -> tuple[int, int]:
     return len({unplaced.group for unplaced in plan.unplaced} - served), len(plan.unplaced)
 
 
-def _awaiting(plan: PoolPlan, hoped: PoolPlan, claims: Mapping[Device, str]) -> tuple[Unplaced, ...]:
-    """Return what is unplaced; a replica that only waits for the claimed GPUs says so."""
-    still = Counter(unplaced.group for unplaced in hoped.unplaced)
-    waiting = Counter(unplaced.group for unplaced in plan.unplaced) - still
-    holders = ", ".join(sorted(set(claims.values()))[:3])
-    message = (
-        f"it waits for {quantity(len(claims), 'GPU')} that servers of {holders} hold and no longer need; "
-        "they give them up first"
-    )
-    unplaced_left = []
-    for unplaced in plan.unplaced:
-        waits = waiting[unplaced.group] > 0
-        waiting[unplaced.group] -= waits
-        unplaced_left.append(replace(unplaced, reason=Reason.PENDING, message=message) if waits else unplaced)
-    return tuple(unplaced_left)
-
-
 def _retained(
     facts: PoolFacts, pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan], claims: Collection[Device]
 ) -> PoolPlan:
     taken = {device for key, plan in plans.items() if key != facts.pool for device in devices(plan.servers)}
-    nodes = nodes_left(facts, facts.current, pools, plans)
-    return retained(plans[facts.pool], replace(facts, nodes=nodes), taken, claims)
+    return retained(plans[facts.pool], _seen(facts, pools, plans), taken, claims)
 
 
 def _with_claims(facts: PoolFacts, pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan]) -> PoolPlan:

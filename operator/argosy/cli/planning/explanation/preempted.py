@@ -10,7 +10,7 @@ def preempted_lines(plan: FleetPlan) -> list[str]:
     several = len(plan.pools) > 1
     return [
         f"{one.group} (priority {one.priority}) loses its place on {one.server}{f' of pool {pool.pool}' * several} to "
-        f"{one.winner} (priority {one.winner_priority})"
+        f"{one.winner} (priority {one.winner_priority}){f' of pool {one.other_pool}' if one.other_pool else ''}"
         for pool in plan.pools
         for one in pool.lost
     ]
@@ -24,7 +24,11 @@ def preempted_document(plan: FleetPlan) -> list[dict[str, Any]]:
             "group": one.group,
             "server": one.server,
             "priority": one.priority,
-            "preemptedBy": {"group": one.winner, "priority": one.winner_priority},
+            "preemptedBy": {
+                "group": one.winner,
+                "priority": one.winner_priority,
+                **({"pool": str(one.other_pool)} if one.other_pool else {}),
+            },
         }
         for pool in plan.pools
         for one in pool.lost

@@ -9,7 +9,7 @@ from argosy.controller.resources.store import Store
 from argosy.controller.rounds.inputs import Memory, RoundInputs, moved_members, round_snapshot
 from argosy.controller.rounds.rollouts import RolloutMemories
 from argosy.planning.builds.images import BuildImages
-from argosy.planning.facts import Device, Node
+from argosy.planning.facts import Device, Node, OtherPools
 from argosy.planning.nodes.device_errors import failing
 from argosy.planning.nodes.reported.lost_gpus import GpuUse, answering
 from argosy.planning.nodes.reported.present import present
@@ -37,7 +37,7 @@ def _of_pool(key: PoolKey, view: PoolView, store: Store, cache: Cache, rollouts:
         nodes=(),
         servers=view.current,
         reports=view.reports,
-        claimed=frozenset(),
+        others=OtherPools(),
         cordoned=frozenset(),
         conflicts=(),
         scaling=Decided(),
