@@ -60,7 +60,7 @@ def test_a_state_that_needs_its_gpus_is_as_before() -> None:
     """Two GPUs would have the volume for three items of 6."""
     state = filled((6, 6, 6, 2))
     before = dict(state.slots)
-    assert search(state) == 3
+    Ejection(state, Bound(2)).search()
     assert state.slots == before
 
 
@@ -94,3 +94,9 @@ def test_an_item_that_fits_nowhere_else_keeps_its_gpu() -> None:
     before = dict(state.slots)
     Ejection(state, Bound(1)).search()
     assert state.slots == before
+
+
+def test_the_bound_knows_what_no_gpu_has_in_parts() -> None:
+    """Two GPUs would have the volume for three items of 6, but no two of them share one."""
+    state = filled((6, 6, 6, 2))
+    assert Bound.of(state.devices, state.items).gpus == 3

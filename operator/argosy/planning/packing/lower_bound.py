@@ -131,8 +131,8 @@ def _bound(groups: Sequence[Group], sizes: Sequence[int]) -> int:
         compute[need.compute] += count
     return exclusive + max(
         gpus_holding(sum(size * count for size, count in memory.items()), sizes),
-        _bins(memory, largest),
-        _bins(compute, FULL_COMPUTE),
+        fewest_bins(memory, largest),
+        fewest_bins(compute, FULL_COMPUTE),
         max(group.replicas for group in groups if any(_shares_gpu(d.footprint) for d in group.demands)),
     )
 
@@ -141,7 +141,7 @@ def _shares_gpu(need: Footprint) -> bool:
     return not need.exclusive and not need.on_cpu
 
 
-def _bins(sizes: Counter[int], capacity: int) -> int:
+def fewest_bins(sizes: Counter[int], capacity: int) -> int:
     """Return Martello and Toth's bound L2 of bins for sizes, by their numbers: for every threshold, what is larger than
     the rest of a bin beyond it shares a bin with nothing above the threshold.
     """

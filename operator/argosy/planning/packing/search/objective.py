@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_holding
+from argosy.planning.packing.lower_bound import fewest_bins
 from argosy.planning.packing.search.devices import Devices
 from argosy.planning.packing.search.items import Item
 from argosy.planning.packing.search.state import State
@@ -49,7 +50,9 @@ class Bound:
 
     @classmethod
     def of(cls, devices: Devices, items: Sequence[Item]) -> "Bound":
-        """Return the bound: whole GPUs, and the most that memory, compute, or replicas apart ask for."""
+        """Return the bound: whole GPUs, and the most that memory, compute, or replicas apart ask for. Next to servers
+        that stay, memory and compute count by volume alone.
+        """
         fixed = {gpu for anchor in devices.anchors for gpu in anchor.gpus}
         exclusive = sum(item.exclusive for item in items)
         shared = [item for item in items if item.memory or item.compute]
@@ -57,8 +60,15 @@ class Bound:
         for item in shared:
             replicas[item.group] = replicas.get(item.group, 0) + 1
         volume = max(_memory(devices, shared, fixed), _compute(devices, shared, fixed))
-        apart = 0 if fixed else max(replicas.values(), default=0)
-        return cls(len(fixed) + exclusive + max(volume, apart))
+        beyond = 0 if fixed else max(_bins(devices, shared), *replicas.values(), 0)
+        return cls(len(fixed) + exclusive + max(volume, beyond))
+
+
+def _bins(devices: Devices, items: Sequence[Item]) -> int:
+    """Return empty GPUs for what none of them has in parts, by memory and by compute."""
+    needs = [need for item in items for need in item.needs if not need.gpus]
+    memory = fewest_bins(Counter(need.settled for need in needs), devices.largest)
+    return max(memory, fewest_bins(Counter(need.compute for need in needs), FULL_COMPUTE))
 
 
 def _memory(devices: Devices, items: Sequence[Item], fixed: set[int]) -> int:
