@@ -78,9 +78,10 @@ def _by_rank(pools: Sequence[PoolFacts], plans: dict[str, PoolPlan], others: Oth
     rank first.
     """
     plans = _with_preempted(pools, plans, _claims(plans, others))
-    tried, has_others = set[tuple[str, Rank]](), len(pools) > 1 or bool(others.preemptible)
-    for _ in range(_RANKS if has_others else 0):
-        missing = ((rank, facts.pool) for facts in pools for rank in highest_missing(facts, plans[facts.pool]))
+    tried = set[tuple[str, Rank]]()
+    able = [facts for facts in pools if others.preemptible or _shares_with_any(facts, pools)]
+    for _ in range(_RANKS if able else 0):
+        missing = ((rank, facts.pool) for facts in able for rank in highest_missing(facts, plans[facts.pool]))
         first = min((one for one in missing if (one[1], one[0]) not in tried), default=None)
         if first is None:
             break
@@ -99,6 +100,8 @@ def _taking(
     for other in pools:
         if other.pool != key and shares_nodes(facts, other):
             preemptible |= preemptible_gpus(other, plans[other.pool])
+    if not preemptible:
+        return plans
     claiming = with_claims(_seen(facts, pools, plans), plan, rank, preemptible, _claims(plans, others, but=key))
     new = claiming.claims.keys() - plan.claims.keys()
     if not new:
@@ -140,6 +143,10 @@ def _claims(plans: Mapping[str, PoolPlan], others: OtherPools, but: str = "") ->
 def _seen(facts: PoolFacts, pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan]) -> PoolFacts:
     """Return the facts of a pool with the GPUs withheld that others hold or are to hold."""
     return replace(facts, nodes=nodes_left(facts, facts.current, pools, plans))
+
+
+def _shares_with_any(facts: PoolFacts, pools: Iterable[PoolFacts]) -> bool:
+    return any(other.pool != facts.pool and shares_nodes(facts, other) for other in pools)
 
 
 def shares_nodes(facts: PoolFacts, other: PoolFacts) -> bool:
