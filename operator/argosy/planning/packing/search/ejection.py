@@ -5,16 +5,15 @@ Items that were hard to place cost more to eject (Nagata and Bräysy, 2009). Ste
 a fixed seed, so that the same facts give the same plan.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from heapq import nsmallest
-from itertools import combinations
 from random import Random
-from typing import NamedTuple
 
 from argosy.planning.packing.layout import Assignment
+from argosy.planning.packing.search.freeing import Ejectable, Freeing
 from argosy.planning.packing.search.items import Item
 from argosy.planning.packing.search.objective import Bound
-from argosy.planning.packing.search.rules import allows_node
+from argosy.planning.packing.search.rules import allows_node, allows_one
 from argosy.planning.packing.search.slots import Fit, Preference, find_slot
 from argosy.planning.packing.search.state import State
 from argosy.planning.packing.search.together import find_slots_of_node
@@ -24,24 +23,17 @@ _MOST_ITEMS = 200
 """Items above which nothing is ejected: there the other searches are near the bound."""
 _STEPS = 80
 """Items that are placed until a GPU counts as needed."""
-_EFFORT = 20_000
-"""Items that are placed in all, divided by the items there are: a step takes longer among more."""
+_EFFORT = 80_000
+"""Models that are placed in all, divided by the models there are: a step takes longer among more."""
 _COUNTS = ((1, 2), (3,))
 """How many items a step ejects: one or two, and three only where that is not enough."""
-_NODES, _OF_NODE = 8, 12
-"""Nodes that a step looks at, and items of each."""
+_NODES = 8
+"""Nodes that a step looks at for what has several GPUs."""
 _TRIED = 12
-"""Sets of items that are tried on a node, the cheapest first."""
-_MOVED = 6
+"""Sets of items that are tried, the cheapest first."""
+_MOVED = 2
 """Items that move to another node after a step, so that the next one finds other gaps."""
 _FITS = (Fit.TOTAL, Fit.EVEN, Fit.MEMORY)
-
-
-class _Ejecting(NamedTuple):
-    """A place that an item gets once `numbers` are ejected."""
-
-    numbers: tuple[int, ...]
-    slots: Assignment
 
 
 class Ejection:
@@ -51,7 +43,8 @@ class Ejection:
         self._state, self._bound, self._random = state, bound, Random(_SEED)
         self._most = state.used
         self._failures = [1] * len(state.items)
-        self._steps = min(_EFFORT // len(state.items), len(state.items) ** 2)
+        self._ejectable = Ejectable(state, self._failures, self._random)
+        self._steps = min(_EFFORT // sum(len(item.needs) for item in state.items), len(state.items) ** 3)
 
     def search(self) -> None:
         """Empty one GPU after another, down to the bound, or until one is needed."""
@@ -99,60 +92,51 @@ class Ejection:
                 return []
             state.take(item)
         self._failures[item.number] += 1
-        best = self._cheapest(item)
-        if best is None:
-            self._move()
-            return None
-        ejected = [state.items[number] for number in best.numbers]
-        for one in ejected:
-            state.take(one)
-        state.put(item, best.slots)
+        ejected = self._put_by_ejection(item)
         self._move()
-        random.shuffle(ejected)
+        random.shuffle(ejected or [])
         return ejected
 
     def _nodes(self) -> list[int]:
         return sorted({self._state.devices.node[gpus[0]] for slots in self._state.slots.values() for gpus in slots})
 
-    def _cheapest(self, item: Item) -> _Ejecting | None:
-        """Return the items to eject, on one of a few nodes, that were placed most easily before."""
-        nodes = self._nodes()
-        some = self._random.sample(nodes, min(len(nodes), _NODES))
-        able = [node for node in some if allows_node(self._state, item, node)]
+    def _put_by_ejection(self, item: Item) -> list[Item] | None:
+        """Place an item where those are ejected that were placed most easily before. Return them; None without any."""
+        state, nodes, may_open = self._state, self._nodes(), self._most - self._state.used
+        if not item.shares_gpu:
+            nodes = self._random.sample(nodes, min(len(nodes), _NODES))
+        able = [node for node in nodes if allows_node(state, item, node)]
         for counts in _COUNTS:
-            sets = [one for node in able for one in self._sets(item, node, counts)]
-            for _, _, node, numbers in nsmallest(_TRIED, sets):
-                slots = self._slots_without(item, node, numbers)
-                if slots is not None:
-                    return _Ejecting(numbers, slots)
+            sets = (one for node in able for one in self._ejectable.sets(item, node, counts, may_open))
+            for freeing in nsmallest(_TRIED, sets):
+                ejected = [state.items[number] for number in freeing.numbers]
+                if self._replaces(item, ejected, freeing):
+                    return ejected
         return None
 
-    def _sets(self, item: Item, node: int, counts: Sequence[int]) -> Iterator[tuple[int, float, int, tuple[int, ...]]]:
-        """Yield items of a node that free enough memory for another one, with how hard they were to place."""
-        state, random, failures = self._state, self._random, self._failures
-        here = sorted({number for gpu in state.devices.of_node(node) for number in state.on[gpu]})
-        here = sorted(random.sample(here, min(len(here), _OF_NODE)))
-        lacking = item.memory - state.node_free[node] if not state.nodes.counts[node] else 0
-        rows = [(number, failures[number], state.items[number].memory) for number in here]
-        for count in counts:
-            for rows_of in combinations(rows, count):
-                if lacking <= 0 or sum(row[2] for row in rows_of) >= lacking:
-                    yield sum(row[1] for row in rows_of), random.random(), node, tuple(row[0] for row in rows_of)
-
-    def _slots_without(self, item: Item, node: int, numbers: Sequence[int]) -> Assignment | None:
-        """Return GPUs of a node for an item while others of the node are away."""
-        before = [(self._state.items[number], self._state.slots[number]) for number in numbers]
-        for one, _ in before:
-            self._state.take(one)
-        slots = self._slots_on(item, node)
+    def _replaces(self, item: Item, ejected: Sequence[Item], freeing: Freeing) -> bool:
+        """Put an item in the place of others, and return whether it fits there; if not, they stay."""
+        state = self._state
+        before = [(one, state.slots[one.number]) for one in ejected]
+        for one in ejected:
+            state.take(one)
+        slots = self._slots_among(item, freeing.node, freeing.gpus)
+        if slots is not None:
+            state.put(item, slots)
+            return True
         for one, of_one in before:
-            self._state.put(one, of_one)
-        return slots
+            state.put(one, of_one)
+        return False
 
-    def _slots_on(self, item: Item, node: int) -> Assignment | None:
-        if not allows_node(self._state, item, node):
+    def _slots_among(self, item: Item, node: int, gpus: Sequence[int]) -> Assignment | None:
+        """Return GPUs among those of a node for an item."""
+        state, may_open = self._state, self._most - self._state.used
+        if not allows_node(state, item, node):
             return None
-        return find_slots_of_node(self._state, item, node, max(0, self._most - self._state.used))
+        if not item.shares_gpu:
+            return find_slots_of_node(state, item, node, max(0, may_open))
+        able = (gpu for gpu in gpus if (may_open > 0 or not state.is_empty(gpu)) and state.takes(gpu, item.needs[0]))
+        return next((((gpu,),) for gpu in able if allows_one(state, item, gpu)), None)
 
     def _move(self) -> None:
         """Move a few items, each to a node where there is room for it."""
@@ -160,9 +144,20 @@ class Ejection:
         if not nodes:
             return
         for number in random.choices(sorted(state.slots), k=_MOVED):
-            item, before = state.items[number], state.slots[number]
-            state.take(item)
-            state.put(item, self._slots_on(item, random.choice(nodes)) or before)
+            item, node = state.items[number], random.choice(nodes)
+            gpus = self._roomy(item, node)
+            if gpus:
+                before = state.slots[number]
+                state.take(item)
+                state.put(item, self._slots_among(item, node, gpus) or before)
+
+    def _roomy(self, item: Item, node: int) -> Sequence[int]:
+        """Return the GPUs of a node to which an item may move by volume."""
+        state, here = self._state, self._state.slots[item.number][0][0]
+        gpus = state.devices.of_node(node)
+        if item.shares_gpu:
+            return [gpu for gpu in gpus if gpu != here and state.on[gpu] and state.takes(gpu, item.needs[0])]
+        return gpus if here in gpus or item.exclusive or item.memory <= state.node_free[node] else ()
 
     def _restore(self, slots: dict[int, Assignment]) -> None:
         """Give every item the place that it had."""

@@ -48,6 +48,11 @@ class Item:
     not_on_node: frozenset[str]
 
     @property
+    def shares_gpu(self) -> bool:
+        """Whether it takes a part of one GPU, and no other."""
+        return len(self.needs) == 1 and not self.exclusive
+
+    @property
     def restricted(self) -> bool:
         """Whether it depends on what else is placed which nodes may have it."""
         return bool(self.limits or self.not_on_node)
