@@ -1,6 +1,7 @@
 """Ejection: a GPU comes free that others make room for, and a state that needs all its GPUs is as before."""
 
 from collections.abc import Mapping, Sequence
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from tests.properties import examples
 from argosy.planning.packing.layout import Layout, Replica, Topology
 from argosy.planning.packing.search.devices import devices_of
 from argosy.planning.packing.search.ejection import Ejection
+from argosy.planning.packing.search.freeing import Ejectable
 from argosy.planning.packing.search.items import items_of
 from argosy.planning.packing.search.objective import Bound
 from argosy.planning.packing.search.slots import Preference, find_slot
@@ -62,6 +64,25 @@ def test_a_state_that_needs_its_gpus_is_as_before() -> None:
     before = dict(state.slots)
     Ejection(state, Bound(2)).search()
     assert state.slots == before
+
+
+def test_the_bound_knows_what_no_gpu_has_in_parts() -> None:
+    """Two GPUs would have the volume for three items of 6, but no two of them share one."""
+    state = filled((6, 6, 6, 2))
+    assert Bound.of(state.devices, state.items).gpus == 3
+
+
+def test_what_takes_a_part_of_a_gpu_ejects_items_of_one() -> None:
+    """GPUs have 7, and 5 next to 4: 6 goes where 7 or 5 was, and a 4 more is of no use without the 5."""
+    state = filled((7, 5, 4, 6), {0: (0,), 1: (1, 2), 2: (3,)})
+    item = state.items[3]
+    state.take(item)
+    sets = Ejectable(state, [1, 1, 1, 5], Random(1)).sets(item, 0, (1, 2), may_open=0)
+    assert sorted((one.failures, one.gpus, one.numbers) for one in sets) == [
+        (1, (0,), (0,)),
+        (1, (1,), (1,)),
+        (2, (1,), (1, 2)),
+    ]
 
 
 @pytest.mark.parametrize(("items", "gpus"), [(200, 20), (201, 23)])

@@ -25,6 +25,8 @@ _STEPS = 80
 """Items that are placed until a GPU counts as needed."""
 _EFFORT = 80_000
 """Models that are placed in all, divided by the models there are: a step takes longer among more."""
+_STEPS_OF_FEW = 4
+"""The most steps for each pair of items: few items have few orders."""
 _COUNTS = ((1, 2), (3,))
 """How many items a step ejects: one or two, and three only where that is not enough."""
 _NODES = 8
@@ -44,7 +46,8 @@ class Ejection:
         self._most = state.used
         self._failures = [1] * len(state.items)
         self._ejectable = Ejectable(state, self._failures, self._random)
-        self._steps = min(_EFFORT // sum(len(item.needs) for item in state.items), len(state.items) ** 3)
+        models = sum(len(item.needs) for item in state.items)
+        self._steps = min(_EFFORT // models, _STEPS_OF_FEW * len(state.items) ** 2)
 
     def search(self) -> None:
         """Empty one GPU after another, down to the bound, or until one is needed."""
