@@ -115,9 +115,3 @@ def test_an_item_that_fits_nowhere_else_keeps_its_gpu() -> None:
     before = dict(state.slots)
     Ejection(state, Bound(1)).search()
     assert state.slots == before
-
-
-def test_the_bound_knows_what_no_gpu_has_in_parts() -> None:
-    """Two GPUs would have the volume for three items of 6, but no two of them share one."""
-    state = filled((6, 6, 6, 2))
-    assert Bound.of(state.devices, state.items).gpus == 3
