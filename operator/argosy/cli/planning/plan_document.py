@@ -10,7 +10,7 @@ from argosy.planning.builds.build import ScheduledBuild
 from argosy.planning.explanation.difference import Difference
 from argosy.planning.explanation.remedies.find import Remedies
 from argosy.planning.facts import Device, PoolFacts
-from argosy.planning.nodes.reservations import is_held
+from argosy.planning.nodes.holders import is_held
 from argosy.planning.packing.capacity import gpus_of
 from argosy.planning.packing.lower_bound import fewest_gpus, fewest_of_pool
 from argosy.planning.plan import FleetPlan, Placement, PoolPlan, ServerPlan

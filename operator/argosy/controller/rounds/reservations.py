@@ -13,7 +13,7 @@ from argosy.planning.nodes.dra.partitions import Offers
 from argosy.planning.nodes.reported.holds import CountHolds
 from argosy.planning.nodes.reported.lost_gpus import GpuUse, answering
 from argosy.planning.nodes.reported.present import present
-from argosy.planning.nodes.reservations import conceded, devices, reserved
+from argosy.planning.nodes.reservations import conceded, devices, needed_gpus, reserved
 from argosy.planning.packing.priorities import RankedPlan, lacking_groups
 from argosy.planning.packing.shared_nodes.preemptible import preemptible_gpus
 
@@ -181,8 +181,4 @@ def _former(holdings: Iterable[CurrentServer], servers: Iterable[CurrentServer])
 
 def _reserved_and_needed(servers: Collection[CurrentServer]) -> set[tuple[Device, bool]]:
     """Return the GPUs that are held (False) and those that are needed (True)."""
-    return {(device, False) for device in devices(servers)} | {(device, True) for device in _needed(servers)}
-
-
-def _needed(servers: Iterable[CurrentServer]) -> set[Device]:
-    return {(server.node, gpu) for server in servers for gpu in server.needed}
+    return {(device, False) for device in devices(servers)} | {(device, True) for device in needed_gpus(servers)}

@@ -15,13 +15,13 @@ from argosy.planning.builds.build import JobState, ObservedBuild, ScheduledBuild
 from argosy.planning.builds.engines import RequestedEngine
 from argosy.planning.builds.pool import PoolEngines
 from argosy.planning.facts import CurrentServer, Device, Gpu, Node
-from argosy.planning.nodes.reservations import devices, is_held
+from argosy.planning.nodes.holders import build_holder, is_held
+from argosy.planning.nodes.reservations import devices
 from argosy.planning.nodes.slices import is_slice
 from argosy.planning.variants import declared_identity
 
 CPU_BUILDS = 2
 """Builds on CPUs that a pool has at once."""
-_HOLDER = "build "
 _SUSPENDED = "the pool is suspended; set its spec.suspend to false"
 _NOT_ALLOWED = "the pool does not allow builds in this image; add it to its spec.builds.allowedImages"
 _Request = tuple[InferenceModel, RequestedEngine]
@@ -45,17 +45,7 @@ def _withheld(node: Node, gpu: Gpu, builds_on: Mapping[Device, str]) -> Gpu:
     build = builds_on.get((node.name, gpu.index))
     if build is None or gpu.is_cpu or (gpu.withheld_by and not gpu.reclaimable):
         return gpu
-    return replace(gpu, withheld_by=holder_of(build), reclaimable=False)
-
-
-def is_of_build(holder: str) -> bool:
-    """Return whether a build holds a GPU, by the name of the holder."""
-    return holder.startswith(_HOLDER)
-
-
-def holder_of(build: str) -> str:
-    """Return the name under which a build holds a GPU."""
-    return f"{_HOLDER}{build}"
+    return replace(gpu, withheld_by=build_holder(build), reclaimable=False)
 
 
 def schedule_builds(
@@ -107,7 +97,7 @@ class _Scheduler:
         if not build.gpus or (node is not None and requested[0][1].build.withheld):
             return True
         others = (
-            {gpu.index for gpu in node.gpus if gpu.withheld_by not in ("", holder_of(build.name))} if node else set()
+            {gpu.index for gpu in node.gpus if gpu.withheld_by not in ("", build_holder(build.name))} if node else set()
         )
         return node is not None and not any(gpu in others or (build.node, gpu) in self.taken for gpu in build.gpus)
 

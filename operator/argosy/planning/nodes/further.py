@@ -3,15 +3,12 @@
 from dataclasses import replace
 
 from argosy.planning.facts import Gpu, Node
-from argosy.planning.nodes.dra.devices import HOLDER
 from argosy.planning.nodes.dra.partitions import offered
-from argosy.planning.nodes.slices import MIG_HOLDER
+from argosy.planning.nodes.holders import is_of_type
 from argosy.planning.spreading import HOSTNAME
 
 _OWN_STATE = "node.kubernetes.io/"
 """The prefix of taints that Kubernetes sets by a node's own state, such as `unreachable`."""
-_OF_THE_TYPE = (f"{MIG_HOLDER} (", f"{HOLDER} (")
-"""How reasons to withhold a device begin that hold for each node of a type: what is offered cannot be used."""
 
 
 def further_node(node: Node, name: str) -> Node:
@@ -40,5 +37,5 @@ def further_node(node: Node, name: str) -> Node:
 def _unused(gpu: Gpu) -> Gpu:
     """Return the device as it is before anything has it."""
     device = replace(gpu.device, taint="", evicts=False) if gpu.device is not None else None
-    reason = gpu.withheld_by if gpu.withheld_by.startswith(_OF_THE_TYPE) else ""
+    reason = gpu.withheld_by if is_of_type(gpu.withheld_by) else ""
     return Gpu(gpu.index, gpu.memory, is_cpu=gpu.is_cpu, withheld_by=reason, compute=gpu.compute, device=device)

@@ -7,7 +7,8 @@ from typing import Any
 
 from argosy.api.values.times import parse_time
 from argosy.planning.facts import Gpu, Node
-from argosy.planning.nodes.slices import GPU_RESOURCE, MIG_HOLDER, MIG_RESOURCES, compute_of, first_index
+from argosy.planning.nodes.holders import MIG
+from argosy.planning.nodes.slices import GPU_RESOURCE, MIG_RESOURCES, compute_of, first_index
 from argosy_common.quantity import parse_bytes
 from argosy_common.wording import shortened
 
@@ -172,14 +173,14 @@ def _gpus(labels: Mapping[str, str], offer: _Offer) -> tuple[Gpu, ...]:
     first = _first_index(labels.get(f"{_GPU}.product", ""))
     unsliced = offer.count - offer.sliced
     return tuple(
-        replace(gpu, withheld_by="" if at < unsliced else f"{MIG_HOLDER} ({offer.slices})")
+        replace(gpu, withheld_by="" if at < unsliced else f"{MIG} ({offer.slices})")
         for at, gpu in enumerate(_devices(labels, label, range(first, first + offer.count)))
     )
 
 
 def _unusable(unlabelled: str, count: int) -> tuple[Gpu, ...]:
     """Return slices that cannot be used, as withheld devices of no known memory, on a node that names no GPUs."""
-    return tuple(Gpu(index, 0, withheld_by=f"{MIG_HOLDER} ({unlabelled})") for index in range(min(count, MOST_GPUS)))
+    return tuple(Gpu(index, 0, withheld_by=f"{MIG} ({unlabelled})") for index in range(min(count, MOST_GPUS)))
 
 
 def _first_index(product: str) -> int:

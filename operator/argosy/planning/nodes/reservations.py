@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import CurrentServer, Device, Gpu, Node, PoolFacts, ServerReport
+from argosy.planning.nodes.holders import pod_holder, pool_holder
 from argosy.planning.nodes.slices import GPU_RESOURCE, resource_of
 from argosy.planning.plan import PoolPlan, ServerPlan
 
@@ -17,8 +18,6 @@ PodGpus = Mapping[str, Mapping[str, int]]
 
 Slices are listed by node and resource, as `node/nvidia.com/mig-1g.10gb`.
 """
-_HOLDERS = ("Pod ", "ServingPool ", "ResourceClaim ", "build ")
-"""How reasons to withhold a device begin that name what has it."""
 
 
 def reserved(
@@ -39,18 +38,18 @@ def reserved(
     """
     mine = tuple(own)
     needed, spare = _holders(others, frozenset(preempted))
-    claimed = _Claims(needed, _needed(mine), spare, devices(mine), conceded)
-    return tuple(_reserved(node, claimed, pods or {}) for node in nodes)
-
-
-def holder_of(pool: PoolKey) -> str:
-    """Return the name of a pool as a holder of GPUs."""
-    return f"ServingPool {pool}"
+    rights = _Rights(needed, needed_gpus(mine), spare, devices(mine), conceded)
+    return tuple(_reserved(node, rights, pods or {}) for node in nodes)
 
 
 def devices(servers: Iterable[CurrentServer | ServerPlan]) -> set[Device]:
     """Return the GPUs that these servers hold."""
     return {(server.node, gpu) for server in servers for gpu in server.gpus}
+
+
+def needed_gpus(servers: Iterable[CurrentServer]) -> set[Device]:
+    """Return the GPUs that these servers need of those that they hold."""
+    return {(server.node, gpu) for server in servers for gpu in server.needed}
 
 
 def withheld(nodes: Iterable[Node]) -> dict[str, int]:
@@ -61,11 +60,6 @@ def withheld(nodes: Iterable[Node]) -> dict[str, int]:
             if gpu.withheld_by:
                 counts[gpu.withheld_by] = counts.get(gpu.withheld_by, 0) + 1
     return counts
-
-
-def is_held(reason: str) -> bool:
-    """Return whether a device is withheld because something has it, and not because nothing can have it as it is."""
-    return reason.startswith(_HOLDERS)
 
 
 def reclaimable(nodes: Iterable[Node]) -> dict[Device, str]:
@@ -107,8 +101,8 @@ def _shrinks(server: ServerPlan, before: CurrentServer) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Claims:
-    """The holders of GPUs, in falling order of right."""
+class _Rights:
+    """What has a right to each GPU, the strongest right first."""
 
     needed_by_others: Mapping[Device, str]
     needed: Collection[Device]
@@ -136,12 +130,8 @@ def _holders(
             for gpu in server.gpus:
                 device = (server.node, gpu)
                 holders = needed if gpu in server.needed and device not in preempted else spare
-                holders.setdefault(device, holder_of(pool))
+                holders.setdefault(device, pool_holder(pool))
     return needed, spare
-
-
-def _needed(servers: Iterable[CurrentServer]) -> set[Device]:
-    return {(server.node, gpu) for server in servers for gpu in server.needed}
 
 
 def pods_key(node: str, resource: str) -> str:
@@ -149,24 +139,24 @@ def pods_key(node: str, resource: str) -> str:
     return node if resource == GPU_RESOURCE else f"{node}/{resource}"
 
 
-def _reserved(node: Node, claims: _Claims, pods: PodGpus) -> Node:
+def _reserved(node: Node, rights: _Rights, pods: PodGpus) -> Node:
     open_to_us = [gpu.index for gpu in node.gpus if not gpu.is_cpu and not gpu.withheld_by]
-    holders = {index: holder for index in open_to_us if (holder := claims.holder((node.name, index)))}
+    holders = {index: holder for index in open_to_us if (holder := rights.holder((node.name, index)))}
     rest = sorted((index for index in open_to_us if index not in holders), reverse=True)
     for resource in {resource_of(index) for index in rest}:
         held = pods.get(pods_key(node.name, resource), {})
-        holders |= _held_by_pods(node.name, [index for index in rest if resource_of(index) == resource], claims, held)
+        holders |= _held_by_pods(node.name, [index for index in rest if resource_of(index) == resource], rights, held)
     return replace(node, gpus=tuple(_with_holder(gpu, holders) for gpu in node.gpus)) if holders else node
 
 
 def _held_by_pods(
-    node: str, rest: Sequence[int], claims: _Claims, pods: Mapping[str, int]
+    node: str, rest: Sequence[int], rights: _Rights, pods: Mapping[str, int]
 ) -> dict[int, tuple[str, bool]]:
     """Return the GPUs that count as those of Pods, with these as their holders."""
-    unowned = [index for index in rest if (node, index) not in claims.own]
-    conceded = [index for index in rest if index not in unowned and (node, index) in claims.conceded]
+    unowned = [index for index in rest if (node, index) not in rights.own]
+    conceded = [index for index in rest if index not in unowned and (node, index) in rights.conceded]
     named = zip((*unowned, *conceded), _one_per_gpu(pods), strict=False)
-    return {index: (f"Pod {pod}", False) for index, pod in named}
+    return {index: (pod_holder(pod), False) for index, pod in named}
 
 
 def _one_per_gpu(pods: Mapping[str, int]) -> Iterator[str]:

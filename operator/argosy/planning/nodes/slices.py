@@ -15,8 +15,6 @@ from collections.abc import Sequence
 GPU_RESOURCE = "nvidia.com/gpu"
 MIG_RESOURCES = "nvidia.com/mig-"
 """How slices are called under the device plugin's mixed strategy, before their profile."""
-MIG_HOLDER = "MIG"
-"""How the holder of GPUs is called that MIG divides into slices which cannot be used."""
 NO_RESOURCE = ""
 """The resource of devices that no Pod asks for by a resource's name."""
 MOST_INDEXES = 2_000_000_000

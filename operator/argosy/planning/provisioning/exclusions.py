@@ -7,6 +7,7 @@ their labels. So few have to be named, however many there are.
 from collections.abc import Collection
 
 from argosy.planning.facts import Device, Gpu, Node, PoolFacts
+from argosy.planning.nodes.holders import is_requested
 from argosy.planning.nodes.reservations import devices
 from argosy.planning.nodes.slices import resource_of
 from argosy.planning.packing.capacity import gpus_of
@@ -17,8 +18,6 @@ from argosy.planning.spreading import HOSTNAME
 
 MOST_NAMED = 64
 """The most nodes that one placeholder names: a Pod with 64 of the longest names is 4 KiB larger."""
-_OF_PODS = ("Pod ", "ServingPool ")
-"""Holders of GPUs that have requested them from Kubernetes."""
 
 
 def excluded_hosts(
@@ -34,7 +33,7 @@ def excluded_hosts(
 
 
 def _is_free(node: Node, gpu: Gpu, resource: str, held: Collection[Device]) -> bool:
-    is_held = (node.name, gpu.index) in held or gpu.withheld_by.startswith(_OF_PODS)
+    is_held = (node.name, gpu.index) in held or is_requested(gpu.withheld_by)
     return resource_of(gpu.index) == resource and not is_held
 
 

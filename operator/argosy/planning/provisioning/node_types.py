@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from argosy.planning.facts import Footprint, Gpu, Group, Node
-from argosy.planning.nodes.slices import MIG_HOLDER, is_dra, kind_of, resource_of
+from argosy.planning.nodes.holders import is_of_mig
+from argosy.planning.nodes.slices import is_dra, kind_of, resource_of
 from argosy.planning.packing.capacity import gpus_of
 
 Labels = tuple[tuple[str, str], ...]
@@ -70,7 +71,7 @@ def resource(node_type: Node) -> str:
 def _usable(node: Node) -> tuple[Gpu, ...]:
     """Return the GPUs of a node that a server could have if nothing held them, of those that have a resource's name."""
     able = (gpu for gpu in gpus_of(node) if not is_dra(gpu.index))
-    return tuple(gpu for gpu in able if not gpu.withheld_by.startswith(MIG_HOLDER))
+    return tuple(gpu for gpu in able if not is_of_mig(gpu.withheld_by))
 
 
 def _size(node: Node) -> tuple[int, int]:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from argosy.api import Reason
-from argosy.planning.builds.scheduling import is_of_build
 from argosy.planning.facts import Gpu, Group, Node, PoolFacts
+from argosy.planning.nodes.holders import is_of_build
 from argosy.planning.nodes.slices import GPU_RESOURCE
 from argosy.planning.packing.capacity import gpus_of, is_cpu_only
 from argosy.planning.packing.solve import pack

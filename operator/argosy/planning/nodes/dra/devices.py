@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 
 from argosy.planning.facts import DraDevice, Gpu
 from argosy.planning.nodes.dra.documents import NVIDIA, PublishedDevice, PublishedSlice, TaintRule, Value
+from argosy.planning.nodes.holders import RESOURCE_SLICE
 from argosy.planning.nodes.slices import MOST_MEMORY, compute_share, dra_index, parts_of
 
-HOLDER = "its ResourceSlice"
-"""How the holder of devices is called that cannot be used as they are published."""
 FULL, PART = "gpu", "mig"
 _CLASSES = {FULL: "gpu.nvidia.com", PART: "mig.nvidia.com"}
 
@@ -132,7 +131,7 @@ def _why_unusable(one: Published, parts: int | None, product: str) -> str:
 
 def _withheld(gpu: Gpu, why: str) -> Gpu:
     assert gpu.device is not None
-    return replace(gpu, withheld_by=gpu.withheld_by or f"{HOLDER} ({gpu.device.name}: {why})")
+    return replace(gpu, withheld_by=gpu.withheld_by or f"{RESOURCE_SLICE} ({gpu.device.name}: {why})")
 
 
 def _conditions(device: PublishedDevice) -> dict[str, Value]:

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from argosy.planning.facts import Device, Gpu, Node
-from argosy.planning.nodes.dra.devices import HOLDER
 from argosy.planning.nodes.dra.pools import profiles_of
+from argosy.planning.nodes.holders import RESOURCE_SLICE
 from argosy.planning.nodes.parse import PARTITIONS
 
 _OTHERS = "other partitions of its GPU"
@@ -96,7 +96,7 @@ def _offered(node: Node, held: Collection[int]) -> Node:
 
 def _is_foreign(gpu: Gpu) -> bool:
     """Return whether a ResourceClaim of others has the device."""
-    return bool(gpu.withheld_by) and not gpu.withheld_by.startswith((HOLDER, _TAINT))
+    return bool(gpu.withheld_by) and not gpu.withheld_by.startswith((RESOURCE_SLICE, _TAINT))
 
 
 def _fits(gpu: Gpu, left: Mapping[str, int]) -> bool:
@@ -119,7 +119,11 @@ def _restricted(gpu: Gpu, is_held: bool) -> Gpu:
     if device is None or not (device.taint or device.fault) or gpu.withheld_by:
         return gpu
     if device.fault:
-        return replace(gpu, closed=device.fault) if is_held else replace(gpu, withheld_by=f"{HOLDER} ({device.fault})")
+        return (
+            replace(gpu, closed=device.fault)
+            if is_held
+            else replace(gpu, withheld_by=f"{RESOURCE_SLICE} ({device.fault})")
+        )
     if not is_held:
         return replace(gpu, withheld_by=f"{_TAINT}{device.taint} of its device")
     return replace(gpu, closed=f"its device has the taint {device.taint}", leaving=device.evicts)

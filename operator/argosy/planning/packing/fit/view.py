@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from argosy.planning.facts import Group, PoolFacts
-from argosy.planning.nodes.reservations import is_held, withheld
+from argosy.planning.nodes.holders import is_held
+from argosy.planning.nodes.reservations import withheld
 from argosy.planning.packing.layout import Layout, Topology
 
 _NAMED = 3

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from argosy.api import Reason
 from argosy.planning.amounts import quantity
 from argosy.planning.facts import Claim, Device, Group, Node, PoolFacts, PreemptibleGpu, Rank
-from argosy.planning.nodes.reservations import devices, holder_of, reclaimable
+from argosy.planning.nodes.holders import pool_holder
+from argosy.planning.nodes.reservations import devices, reclaimable
 from argosy.planning.packing.solve import pack
 from argosy.planning.plan import LostPlacement, PoolPlan, Unplaced, replica_counts
 
@@ -46,7 +47,7 @@ def with_claims(
     held = devices(hoped.servers)
     used = {device: gpu for server in servers for device, gpu in server.items() if device in held}
     claims_of_rank = {device: replace(claim, rank=rank) for device, claim in claims_of(facts, plan, hoped).items()}
-    waits = _message(len(used), {holder_of(gpu.pool) for gpu in used.values()})
+    waits = _message(len(used), {pool_holder(gpu.pool) for gpu in used.values()})
     return replace(
         plan,
         claims={**claims_of_rank, **plan.claims},
@@ -64,7 +65,7 @@ def _servers(facts: PoolFacts, preemptible: _Server, rank: Rank) -> list[_Server
     for node in facts.nodes:
         for gpu in node.gpus:
             lost = preemptible.get((node.name, gpu.index))
-            if lost is not None and rank < lost.rank and gpu.withheld_by == holder_of(lost.pool):
+            if lost is not None and rank < lost.rank and gpu.withheld_by == pool_holder(lost.pool):
                 servers.setdefault((lost.pool, lost.server), {})[node.name, gpu.index] = lost
     return sorted(servers.values(), key=lambda gpus: next(iter(gpus.values())).price)
 

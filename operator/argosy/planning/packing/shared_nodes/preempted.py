@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from argosy.planning.facts import Claim, Device, Gpu, Node, PoolFacts
-from argosy.planning.nodes.reservations import devices, holder_of
+from argosy.planning.nodes.holders import pool_holder
+from argosy.planning.nodes.reservations import devices
 from argosy.planning.packing.shared_nodes.preemptible import preemptible_gpus
 from argosy.planning.packing.solve import pack
 from argosy.planning.plan import LostPlacement, PoolPlan, replica_counts
@@ -43,7 +44,7 @@ def _left(node: Node, gone: Collection[Device], claims: Mapping[Device, Claim]) 
         device = (node.name, gpu.index)
         if gpu.withheld_by or device not in gone:
             return gpu
-        return replace(gpu, withheld_by=holder_of(claims[device].pool))
+        return replace(gpu, withheld_by=pool_holder(claims[device].pool))
 
     return replace(node, gpus=tuple(map(left, node.gpus)))
 
