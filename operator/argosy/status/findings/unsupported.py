@@ -50,6 +50,14 @@ def _caches(model: InferenceModel) -> bool:
     return isinstance(cache, Mapping) and cache.get("enable") is True
 
 
+_MEMBER: Mapping[str, tuple[Callable[[InferenceModel | Ensemble, ServingPool], bool], str]] = {
+    "spec.chat": (lambda member, pool: member.spec.chat is not None and not _is_bundled(pool), _CHAT),
+    "spec.minReplicas": (lambda member, _: _exceeds(member), _FIXED),
+    "spec.maxReplicas": (lambda member, _: _falls_short(member), _FIXED),
+    "spec.rollout.analysis": (lambda member, _: _is_idle(member, "analysis"), _WITHOUT_STEPS),
+    "spec.rollout.sticky": (lambda member, _: _is_idle(member, "sticky"), _WITHOUT_STEPS),
+    "spec.rollout.paused": (lambda member, _: _is_idle(member, "paused"), _WITHOUT_STEPS),
+}
 _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] = {
     "spec.rateLimiter": (
         lambda model, pool: model.spec.rate_limited and pool.spec.rate_limit is None,
@@ -59,20 +67,7 @@ _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] 
         lambda model, pool: pool.spec.cache is None and _caches(model),
         "answers are not kept: servers keep them with the pool's spec.cache alone",
     ),
-    "spec.chat": (lambda model, pool: model.spec.chat is not None and not _is_bundled(pool), _CHAT),
-    "spec.minReplicas": (lambda model, _: _exceeds(model), _FIXED),
-    "spec.maxReplicas": (lambda model, _: _falls_short(model), _FIXED),
-    "spec.rollout.analysis": (lambda model, _: _is_idle(model, "analysis"), _WITHOUT_STEPS),
-    "spec.rollout.sticky": (lambda model, _: _is_idle(model, "sticky"), _WITHOUT_STEPS),
-    "spec.rollout.paused": (lambda model, _: _is_idle(model, "paused"), _WITHOUT_STEPS),
-}
-_ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
-    "spec.chat": (lambda ensemble, pool: ensemble.spec.chat is not None and not _is_bundled(pool), _CHAT),
-    "spec.minReplicas": (lambda ensemble, _: _exceeds(ensemble), _FIXED),
-    "spec.maxReplicas": (lambda ensemble, _: _falls_short(ensemble), _FIXED),
-    "spec.rollout.analysis": (lambda ensemble, _: _is_idle(ensemble, "analysis"), _WITHOUT_STEPS),
-    "spec.rollout.sticky": (lambda ensemble, _: _is_idle(ensemble, "sticky"), _WITHOUT_STEPS),
-    "spec.rollout.paused": (lambda ensemble, _: _is_idle(ensemble, "paused"), _WITHOUT_STEPS),
+    **_MEMBER,
 }
 _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
     "spec.packing.consolidateAfter": (lambda pool: _is_unused(pool, "consolidate_after"), _OFF),
@@ -106,7 +101,7 @@ def unused_model_settings(model: InferenceModel, pool: ServingPool) -> str:
 
 def unused_ensemble_settings(ensemble: Ensemble, pool: ServingPool) -> str:
     """Return what of the spec has no effect on this pool's servers, in words; empty if all has."""
-    return "; ".join(f"{field}: {says}" for field, (is_set, says) in _ENSEMBLE.items() if is_set(ensemble, pool))
+    return "; ".join(f"{field}: {says}" for field, (is_set, says) in _MEMBER.items() if is_set(ensemble, pool))
 
 
 def unused_pool_settings(pool: ServingPool) -> str:
