@@ -102,9 +102,12 @@ class LostPlacement:
 
     def winner_for(self, pool: PoolKey) -> str:
         """Return the winner as a status of the loser's pool names it."""
-        if self.other_pool is None:
-            return self.winner
-        return in_pool(self.winner if self.other_pool.namespace == pool.namespace else "", self.other_pool)
+        shown = self.shown_to(pool, self.winner)
+        return in_pool(shown, self.other_pool) if self.other_pool is not None else shown
+
+    def shown_to(self, pool: PoolKey, other: str) -> str:
+        """Return the name of the other one as a pool's statuses have it: empty where it is in another namespace."""
+        return other if self.other_pool is None or self.other_pool.namespace == pool.namespace else ""
 
 
 @dataclass(frozen=True, slots=True)

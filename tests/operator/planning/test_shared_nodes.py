@@ -9,9 +9,10 @@ from tests.operator.planning.declared import linked_node
 from tests.operator.planning.test_packing_pools import facts, lone, of, of_key
 
 from argosy.api.pool.packing import Preemption
-from argosy.planning.facts import Claim, CurrentServer, Device, Group, OtherPools, PoolFacts, PreemptibleGpu
+from argosy.planning.facts import CurrentServer, Device, Group, OtherPools, PoolFacts, PreemptibleGpu, highest_claims
 from argosy.planning.nodes.reservations import devices, reserved
 from argosy.planning.packing.pools import pack_fleet
+from argosy.planning.packing.shared_nodes.claiming import waits_for
 from argosy.planning.packing.shared_nodes.preemptible import preemptible_gpus
 from argosy.planning.plan import FleetPlan, PoolPlan, replica_counts
 
@@ -115,6 +116,12 @@ def test_what_waits_says_for_which_gpus() -> None:
     )
 
 
+def test_of_many_holders_it_says_how_many_more_there_are() -> None:
+    assert waits_for(5, {f"ServingPool n/p{at}" for at in range(5)}, "give up").endswith(
+        "5 GPUs that servers of ServingPool n/p0, ServingPool n/p1, ServingPool n/p2, and 2 more give up"
+    )
+
+
 def test_a_server_with_something_that_comes_first_keeps_all_of_its_gpus() -> None:
     """To take one of them away would restart what comes first."""
     both = CurrentServer("q-0", "a", (0, 1), {"y": (0,), "kept": (1,)})
@@ -134,12 +141,10 @@ class Cluster:
         """Plan one pool, and carry it out. Return whether anything is different."""
         others = {other: pool for other, pool in self.facts.items() if other != key}
         plans = [self.plans[other] for other in sorted(others) if other in self.plans]
-        claims: dict[Device, Claim] = {}
         preemptible: dict[Device, PreemptibleGpu] = {}
         for plan in plans:
             preemptible |= preemptible_gpus(others[plan.pool], plan)
-            for device, claim in plan.claims.items():
-                claims[device] = min(claims.get(device, claim), claim, key=lambda one: one.rank)
+        claims = highest_claims(plan.claims for plan in plans)
         preempted = frozenset(device for plan in plans for device in plan.preempted)
         own = next(pool for pool in self.facts.values() if pool.pool == key)
         held = {other: pool.current for other, pool in others.items()}

@@ -138,17 +138,17 @@ class Reconciler:
             ages = inputs.memory.ages = ages.after(inputs.view.reports, self._clock())
             reports = ages.marked(inputs.view.reports, self._clock())
             cordoned = self._store.cordoned()
-            nodes, servers, other_pools = self._reservations.of(key, reports, cordoned, self._clock())
+            nodes, servers, others = self._reservations.of(key, reports, cordoned, self._clock())
             scaled = self._scaling.before(key, declared.members)
-            others = frozenset(gpu for other, gpus in cordoned.items() if other != key for gpu in gpus)
+            by_others = frozenset(gpu for other, gpus in cordoned.items() if other != key for gpu in gpus)
             snapshot = partial(
                 round_snapshot,
                 inputs,
                 nodes=nodes,
                 servers=servers,
                 reports=reports,
-                others=other_pools,
-                cordoned=others,
+                others=others,
+                cordoned=by_others,
                 conflicts=conflicts,
                 scaling=scaled,
                 rollouts=self._rollouts.of(declared.members),

@@ -7,7 +7,16 @@ from datetime import datetime
 from argosy.api.values.identity import PoolKey
 from argosy.controller.ports import Cache
 from argosy.planning.builds.build import JobState, ScheduledBuild
-from argosy.planning.facts import Claim, CurrentServer, Device, Node, OtherPools, PreemptibleGpu, ServerReport
+from argosy.planning.facts import (
+    Claim,
+    CurrentServer,
+    Device,
+    Node,
+    OtherPools,
+    PreemptibleGpu,
+    ServerReport,
+    highest_claims,
+)
 from argosy.planning.nodes.device_errors import failing
 from argosy.planning.nodes.dra.partitions import Offers
 from argosy.planning.nodes.reported.holds import CountHolds
@@ -69,15 +78,12 @@ class Reservations:
         return nodes, tuple(own), self._other_pools(key)
 
     def _other_pools(self, key: PoolKey) -> OtherPools:
-        claims: dict[Device, Claim] = {}
-        preemptible: dict[Device, PreemptibleGpu] = {}
-        for other in sorted(self._others(key)):
-            pool = self._pools[other]
-            preemptible |= pool.preemptible
-            for device, claim in pool.claims.items():
-                claims[device] = min(claims.get(device, claim), claim, key=lambda one: one.rank)
-        lacking = frozenset((other, group) for other in self._others(key) for group in self._pools[other].lacking)
-        return OtherPools(claims, preemptible, lacking)
+        pools = {other: self._pools[other] for other in sorted(self._others(key))}
+        return OtherPools(
+            highest_claims(pool.claims for pool in pools.values()),
+            {device: gpu for pool in pools.values() for device, gpu in pool.preemptible.items()},
+            frozenset((other, group) for other, pool in pools.items() for group in pool.lacking),
+        )
 
     def _left(
         self,

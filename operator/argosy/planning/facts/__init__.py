@@ -4,7 +4,7 @@ Memory is in bytes, compute in thousandths of one GPU. Names are `namespace/name
 meet.
 """
 
-from argosy.planning.facts.claims import Claim, OtherPools, PreemptibleGpu
+from argosy.planning.facts.claims import Claim, OtherPools, PreemptibleGpu, highest_claims
 from argosy.planning.facts.devices import Device, DraDevice, Gpu, Node
 from argosy.planning.facts.groups import Demand, Footprint, Group, Rank, without_candidate, without_surge
 from argosy.planning.facts.pool import CurrentServer, Need, PoolFacts, Waiting
@@ -14,6 +14,7 @@ __all__ = [
     "Claim",
     "OtherPools",
     "PreemptibleGpu",
+    "highest_claims",
     "Device",
     "DraDevice",
     "Gpu",

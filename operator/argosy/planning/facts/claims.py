@@ -1,6 +1,6 @@
 """GPUs between pools on the same nodes: what one pool claims, and what another one would lose with it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from argosy.api.values.identity import PoolKey
@@ -20,6 +20,15 @@ class Claim:
     def priority(self) -> int:
         """The priority of the group."""
         return -self.rank[1]
+
+
+def highest_claims(every: Iterable[Mapping[Device, Claim]]) -> dict[Device, Claim]:
+    """Return the highest claim on each GPU; of several that are equal, that of the first pool by name."""
+    highest: dict[Device, Claim] = {}
+    for claims in every:
+        for device, claim in claims.items():
+            highest[device] = min(highest.get(device, claim), claim, key=lambda one: (one.rank, one.pool))
+    return highest
 
 
 @dataclass(frozen=True, slots=True)

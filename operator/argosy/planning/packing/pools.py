@@ -4,13 +4,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from argosy.api import Reason
-from argosy.planning.amounts import quantity
-from argosy.planning.facts import Claim, CurrentServer, Device, Node, OtherPools, PoolFacts, Rank
+from argosy.planning.facts import Claim, CurrentServer, Device, Node, OtherPools, PoolFacts, Rank, highest_claims
 from argosy.planning.nodes.reservations import devices, reclaimable, reserved, retained, withheld
 from argosy.planning.packing.shared_nodes.claiming import (
     awaiting,
     claims_of,
     highest_missing,
+    waits_for,
     with_claims,
     with_free,
 )
@@ -39,7 +39,7 @@ def pack_fleet(pools: Sequence[PoolFacts], others: OtherPools | None = None) -> 
     claims = _claims(plans, outside)
     for facts in ordered:
         plans[facts.pool] = _retained(facts, ordered, plans, claims)
-    return FleetPlan(tuple(_with_claims(facts, ordered, plans) for facts in ordered))
+    return FleetPlan(tuple(_with_withheld(facts, ordered, plans) for facts in ordered))
 
 
 def _in_turn(
@@ -68,7 +68,7 @@ def _with_others_moved(pools: Sequence[PoolFacts], plans: dict[str, PoolPlan]) -
             others.pop(facts.pool)
             reserving = _in_turn([first], pools, others)
             after = _in_turn(sharing, pools, reserving)
-            if _total_lack(after) < _total_lack(plans):
+            if _all_unserved(after) < _all_unserved(plans):
                 plans = after
     return plans
 
@@ -132,12 +132,7 @@ def _with_preempted(
 
 def _claims(plans: Mapping[str, PoolPlan], others: OtherPools, but: str = "") -> dict[Device, Claim]:
     """Return the highest claim on each GPU, those of one pool left out."""
-    claims = dict(others.claims)
-    for plan in plans.values():
-        for device, claim in plan.claims.items() if plan.pool != but else ():
-            former = claims.get(device)
-            claims[device] = claim if former is None else min(former, claim, key=lambda one: (one.rank, one.pool))
-    return claims
+    return highest_claims([others.claims, *(plan.claims for plan in plans.values() if plan.pool != but)])
 
 
 def _seen(facts: PoolFacts, pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan]) -> PoolFacts:
@@ -161,10 +156,10 @@ def _with_planned(facts: PoolFacts, plan: PoolPlan) -> PoolFacts:
     return replace(facts, current=(*plan.current, *idle))
 
 
-def _total_lack(plans: Mapping[str, PoolPlan]) -> tuple[int, int]:
+def _all_unserved(plans: Mapping[str, PoolPlan]) -> tuple[int, int]:
     """Return how many groups of all pools have no replica placed, and how many replicas are unplaced."""
-    lacks = [_lack(plan) for plan in plans.values()]
-    return sum(groups for groups, _ in lacks), sum(replicas for _, replicas in lacks)
+    each = [_unserved(plan) for plan in plans.values()]
+    return sum(groups for groups, _ in each), sum(replicas for _, replicas in each)
 
 
 def nodes_left(
@@ -200,17 +195,14 @@ def _packed(facts: PoolFacts) -> PoolPlan:
     hoped = pack(replace(facts, nodes=tuple(with_free(node, spare) for node in facts.nodes)))
     claims = claims_of(facts, plan, hoped)
     released = claims.keys() & spare.keys()
-    if not released or _lack(hoped) >= _lack(plan):
+    if not released or _unserved(hoped) >= _unserved(plan):
         return plan
-    holders = ", ".join(sorted({spare[device] for device in released})[:3])
-    message = (
-        f"it waits for {quantity(len(released), 'GPU')} that servers of {holders} hold and no longer need; "
-        "they give them up first"
-    )
+    holders = {spare[device] for device in released}
+    message = waits_for(len(released), holders, "hold and no longer need; they give them up first")
     return replace(plan, claims=claims, unplaced=awaiting(plan, hoped, message))
 
 
-def _lack(plan: PoolPlan) -> tuple[int, int]:
+def _unserved(plan: PoolPlan) -> tuple[int, int]:
     """Return how many groups have no replica placed, and how many replicas are unplaced."""
     served = replica_counts(plan.servers).keys()
     return len({unplaced.group for unplaced in plan.unplaced} - served), len(plan.unplaced)
@@ -223,7 +215,7 @@ def _retained(
     return retained(plans[facts.pool], _seen(facts, pools, plans), taken, claims)
 
 
-def _with_claims(facts: PoolFacts, pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan]) -> PoolPlan:
+def _with_withheld(facts: PoolFacts, pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan]) -> PoolPlan:
     """Return the plan with the other holders of GPUs of the pool's nodes, once every pool is planned."""
     plan = plans[facts.pool]
     ready = tuple(node for node in nodes_left(facts, plan.current, pools, plans) if node.ready)

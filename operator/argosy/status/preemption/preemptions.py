@@ -90,17 +90,13 @@ def _gain(decided: DecidedRound, plan: PoolPlan, lost: LostPlacement) -> Preempt
 def _preemption(
     name: str, priority: int, decided: DecidedRound, plan: PoolPlan, lost: LostPlacement
 ) -> PreemptionStatus:
-    """Return what a status has of a lost place: the other one's name, priority and pool. Of another namespace it names
-    no more than the pool.
-    """
-    other, seconds = lost.other_pool, _drain_seconds(decided, plan, lost)
-    is_named = other is None or other.namespace == plan.pool.namespace
+    """Return what a status has of a lost place: the other one's name, priority and pool."""
     return PreemptionStatus(
-        name=name if is_named else "",
-        pool=other or "",
+        name=lost.shown_to(plan.pool, name),
+        pool=lost.other_pool or "",
         priority=priority,
         time=timestamp(decided.now),
-        drain_seconds=seconds,
+        drain_seconds=_drain_seconds(decided, plan, lost),
     )
 
 

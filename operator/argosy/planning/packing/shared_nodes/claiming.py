@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from argosy.api import Reason
-from argosy.planning.amounts import quantity
+from argosy.planning.amounts import listed, quantity
 from argosy.planning.facts import Claim, Device, Group, Node, PoolFacts, PreemptibleGpu, Rank
 from argosy.planning.nodes.holders import pool_holder
 from argosy.planning.nodes.reservations import devices, reclaimable
@@ -12,6 +12,7 @@ from argosy.planning.packing.solve import pack
 from argosy.planning.plan import LostPlacement, PoolPlan, Unplaced, replica_counts
 
 _NAMED = 3
+"""Holders of GPUs that a message names."""
 
 
 def highest_missing(facts: PoolFacts, plan: PoolPlan) -> Iterator[Rank]:
@@ -47,7 +48,11 @@ def with_claims(
     held = devices(hoped.servers)
     used = {device: gpu for server in servers for device, gpu in server.items() if device in held}
     claims_of_rank = {device: replace(claim, rank=rank) for device, claim in claims_of(facts, plan, hoped).items()}
-    waits = _message(len(used), {pool_holder(gpu.pool) for gpu in used.values()})
+    waits = waits_for(
+        len(used),
+        {pool_holder(gpu.pool) for gpu in used.values()},
+        "give up, because it comes before what they have there; that has the drain period to end its requests",
+    )
     return replace(
         plan,
         claims={**claims_of_rank, **plan.claims},
@@ -95,15 +100,15 @@ class _Search:
 
     def fewest(self) -> PoolPlan | None:
         """Return the plan without the fewest; None where it does not help to take them all."""
-        before = self._lack(self._without(0))
+        before = self._missing(self._without(0))
         best = self._without(len(self.servers)) if before else None
-        if best is None or self._lack(best) >= before:
+        if best is None or self._missing(best) >= before:
             return None
-        least, low, high = self._lack(best), 1, len(self.servers)
+        least, low, high = self._missing(best), 1, len(self.servers)
         while low < high:
             middle = (low + high) // 2
             plan = self._without(middle)
-            if self._lack(plan) <= least:
+            if self._missing(plan) <= least:
                 best, high = plan, middle
             else:
                 low = middle + 1
@@ -113,7 +118,7 @@ class _Search:
         free = {*self.claimed, *(device for server in self.servers[:count] for device in server)}
         return pack(replace(self.facts, nodes=tuple(with_free(node, free) for node in self.facts.nodes)))
 
-    def _lack(self, plan: PoolPlan) -> int:
+    def _missing(self, plan: PoolPlan) -> int:
         """Return how many replicas down to the rank are missing."""
         placed = replica_counts(plan.servers)
         desired = (group for group in self.facts.groups if group.rank(0) <= self.rank)
@@ -155,12 +160,9 @@ def awaiting(plan: PoolPlan, hoped: PoolPlan, message: str) -> tuple[Unplaced, .
     return tuple(unplaced_left)
 
 
-def _message(gpus: int, holders: Collection[str]) -> str:
-    names = ", ".join(sorted(holders)[:_NAMED])
-    return (
-        f"it waits for {quantity(gpus, 'GPU')} that servers of {names} give up, because it comes before what they have "
-        "there; that has the drain period to end its requests"
-    )
+def waits_for(gpus: int, holders: Collection[str], why: str) -> str:
+    """Return for how many GPUs of which holders a replica waits, and why it gets them."""
+    return f"it waits for {quantity(gpus, 'GPU')} that servers of {listed(sorted(holders), _NAMED, ', ')} {why}"
 
 
 def _taken(claims: Mapping[Device, Claim], gpus: _Server) -> Iterable[LostPlacement]:
