@@ -1,4 +1,4 @@
-"""This machine as a Node: its NVIDIA GPUs, or one CPU slot with its memory."""
+"""This machine as a Node: its NVIDIA GPUs, or one CPU device with its memory."""
 
 import os
 import platform

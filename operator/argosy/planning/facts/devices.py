@@ -37,14 +37,14 @@ class DraDevice:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One device of a node. A CPU slot (a node that serves without GPUs) is a `Gpu` with `is_cpu`.
+    """One device of a node. A CPU device (a node that serves without GPUs) is a `Gpu` with `is_cpu`.
 
-    `withheld_by`: the other holder, as `Pod team/train-0` or `ServingPool default/a`; empty where it may be planned
-    with. `reclaimable`: that pool no longer needs it, and gives it up once another one claims it. `cordoned`: it is not
-    used after device errors. `compute`: thousandths of a whole GPU's. The index of a slice says what it is
-    (`planning/nodes/slices.py`). `closed`: why no other server gets it than the one that has it; `leaving`: what runs
-    there moves to where there is room, and stays where there is none. `device`: what a DRA driver publishes, None of
-    what a device plugin offers.
+    `withheld_by`: the other holder, as `Pod team/train-0` or `ServingPool default/a`, or what keeps all from it;
+    empty where it may be planned with. `reclaimable`: that pool no longer needs it, and gives it up once another
+    one claims it. `cordoned`: it is not used after device errors. `compute`: thousandths of a whole GPU's. The
+    index of a slice says what it is (`planning/nodes/slices.py`). `closed`: why no other server gets it than the
+    one that has it; `leaving`: what runs there moves to where there is room, and stays where there is none.
+    `device`: what a DRA driver publishes, None of what a device plugin offers.
     """
 
     index: int
@@ -109,7 +109,7 @@ class Node:
 
     @property
     def has_gpus(self) -> bool:
-        """Whether it has GPUs, and not a CPU slot in their place."""
+        """Whether it has GPUs, and not a CPU device in their place."""
         return any(not gpu.is_cpu for gpu in self.gpus)
 
     def domain(self, key: str) -> str:

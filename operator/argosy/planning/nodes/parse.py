@@ -38,7 +38,7 @@ class BadNodeError(Exception):
 
 
 def node_of(body: Mapping[str, Any]) -> Node:
-    """Return a Node's devices and state. A node without GPUs is one CPU slot with its memory. Raises BadNodeError."""
+    """Return a Node's devices and state. A node without GPUs is one CPU device with its memory. Raises BadNodeError."""
     node, status = state_of(body), _map(body, "status")
     slices, unlabelled, unusable = _mixed_slices(node.labels, status)
     ailing = _ailing(status)

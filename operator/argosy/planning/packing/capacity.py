@@ -65,17 +65,17 @@ def roomiest(left: Iterable[tuple[str, int, FreeCapacity]]) -> list[tuple[str, i
 
 
 def gpus_of(node: Node) -> tuple[Gpu, ...]:
-    """Return the node's real GPUs, including withheld ones, without its CPU slots."""
+    """Return the node's real GPUs, including withheld ones, without its CPU devices."""
     return tuple(gpu for gpu in node.gpus if not gpu.is_cpu)
 
 
 def cpu_memory_of(node: Node, headroom: int) -> int:
-    """Return the usable bytes of the node's CPU slots."""
+    """Return the usable bytes of the node's CPU devices."""
     return sum(gpu.usable(headroom) for gpu in node.gpus if gpu.is_cpu)
 
 
 def is_cpu_only(facts: PoolFacts) -> bool:
-    """Return whether CPU slots are used for models that request a GPU: only in a pool without GPUs, such as a laptop's.
+    """Return whether CPU devices serve models that request a GPU: only in a pool without GPUs, such as a laptop's.
 
     GPUs of a node that does not report them now count as GPUs.
     """

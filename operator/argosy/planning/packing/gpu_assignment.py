@@ -39,7 +39,7 @@ class Site:
     """One server, or the place for a new one, as a group sees it.
 
     `free` has every GPU in reach; `server_gpus` are those the server has, and of the others it may take `growth`.
-    `cpu` is None where real GPUs serve, else what is left in the CPU slots that stand in for them. `busy`
+    `cpu` is None where real GPUs serve, else what is left in the CPU devices that stand in for them. `busy`
     are GPUs that servers have now: of GPUs that are alike, others come first.
     """
 

@@ -98,7 +98,7 @@ class Layout:
         return Layout(topology, servers, {name: self.unallocated[name] for name in topology.nodes})
 
     def cpu_free(self, node: str) -> FreeCapacity:
-        """Return what is left in the node's CPU slots, where they stand in for GPUs."""
+        """Return what is left in the node's CPU devices, where they stand in for GPUs."""
         here = [server for server in self.servers.values() if server.node == node]
         usable = self.topology.cpu_memory[node] - sum(server.cpu_memory for server in here)
         return FreeCapacity.of(usable, self.topology.cpu_total[node] - sum(server.cpu_surged for server in here))

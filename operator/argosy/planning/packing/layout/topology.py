@@ -21,7 +21,7 @@ class Topology:
     empty: Mapping[str, Mapping[int, FreeCapacity]]  # node → device index → what is left where nothing sits on it
     cpu_memory: Mapping[str, int]  # node → bytes
     cpu_total: Mapping[str, int]  # node → bytes, with the headroom
-    cpu_only: bool  # CPU slots serve what asks for a GPU
+    cpu_only: bool  # CPU devices serve what asks for a GPU
     running: Mapping[str, frozenset[int]]  # server that runs now → device indexes
     in_use: Mapping[str, frozenset[int]]  # node → device indexes of servers that run now, also of other pools
     kinds: Mapping[str, int]  # node → the same number as for every node that is like it

@@ -67,30 +67,30 @@ def devices_of(layout: Layout) -> Devices:
     topology = layout.topology
     nodes = tuple(topology.nodes)
     open_to_all = {name: sorted(topology.usable[name].keys() - _shut(layout, name)) for name in nodes}
-    slots = [(at, name, gpu) for at, name in enumerate(nodes) for gpu in open_to_all[name]]
-    numbers = {(name, gpu): number for number, (_, name, gpu) in enumerate(slots)}
+    every = [(at, name, gpu) for at, name in enumerate(nodes) for gpu in open_to_all[name]]
+    numbers = {(name, gpu): number for number, (_, name, gpu) in enumerate(every)}
     counts = [len(gpus) for gpus in open_to_all.values()]
     anchors = tuple(_anchor(layout, server, numbers) for server in layout.servers.values() if server.gpus)
     left = _left(layout)
-    capacity = [left.get((name, gpu)) or topology.empty_gpu(name, gpu) for _, name, gpu in slots]
+    capacity = [left.get((name, gpu)) or topology.empty_gpu(name, gpu) for _, name, gpu in every]
     domains = _domains(layout, numbers)
-    memory = tuple(topology.usable[name][gpu] for _, name, gpu in slots)
+    memory = tuple(topology.usable[name][gpu] for _, name, gpu in every)
     return Devices(
         nodes=nodes,
         kinds=tuple(topology.kinds[name] for name in nodes),
         suspect=tuple(name in topology.suspect for name in nodes),
         first=(0, *accumulate(counts)),
-        node=tuple(at for at, _, _ in slots),
-        index=tuple(gpu for _, _, gpu in slots),
-        sliced=tuple(is_slice(gpu) for _, _, gpu in slots),
+        node=tuple(at for at, _, _ in every),
+        index=tuple(gpu for _, _, gpu in every),
+        sliced=tuple(is_slice(gpu) for _, _, gpu in every),
         memory=memory,
         largest=max(memory, default=0) or 1,
         largest_of=tuple(max(topology.usable[name].values(), default=1) for name in nodes),
-        busy=tuple(gpu in topology.in_use.get(name, ()) for _, name, gpu in slots),
+        busy=tuple(gpu in topology.in_use.get(name, ()) for _, name, gpu in every),
         domains=domains,
-        domains_of=_by_gpu(domains, len(slots)),
+        domains_of=_by_gpu(domains, len(every)),
         anchors=anchors,
-        owners=_owners(anchors, len(slots)),
+        owners=_owners(anchors, len(every)),
         free=tuple(one.memory for one in capacity),
         spare=tuple(one.memory + one.headroom for one in capacity),
         compute=tuple(one.compute for one in capacity),
