@@ -158,8 +158,8 @@ def _with_planned(facts: PoolFacts, plan: PoolPlan) -> PoolFacts:
 
 def _all_unserved(plans: Mapping[str, PoolPlan]) -> tuple[int, int]:
     """Return how many groups of all pools have no replica placed, and how many replicas are unplaced."""
-    each = [_unserved(plan) for plan in plans.values()]
-    return sum(groups for groups, _ in each), sum(replicas for _, replicas in each)
+    counts = [_unserved(plan) for plan in plans.values()]
+    return sum(groups for groups, _ in counts), sum(replicas for _, replicas in counts)
 
 
 def nodes_left(

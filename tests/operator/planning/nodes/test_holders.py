@@ -31,7 +31,7 @@ from argosy.planning.nodes.holders import (
         ("", False, False, False, False, False),
     ],
 )
-def test_each_reason_says_what_withholds_the_device(
+def test_a_reason_says_what_withholds_the_device(
     reason: str, held: bool, requested: bool, build: bool, mig: bool, of_type: bool
 ) -> None:
     assert (is_held(reason), is_requested(reason), is_of_build(reason)) == (held, requested, build)
