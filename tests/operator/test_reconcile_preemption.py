@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from tests.operator.planning.declared import ensemble, gpu_node, model, pool
+from tests.operator.planning.declared import GIB, ensemble, gpu_node, model, pool
 from tests.operator.planning.simulated_cluster import Cluster
 
 from argosy.api import ConditionType, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.controller.events.preemption import preemption_events
-from argosy.planning.facts import Claim, Node, OtherPools, PreemptibleGpu
+from argosy.planning.facts import Claim, Gpu, Node, OtherPools, PreemptibleGpu
 
 LOWER = {"preemption": "LowerPriority"}
 
@@ -128,6 +128,46 @@ def test_a_neighbour_on_the_same_gpu_stays(neighbour: bool) -> None:
         cluster.tick([preempting(), *low, urgent])
         assert ("kept" in cluster.routed()) is neighbour
     assert "urgent" in cluster.routed()
+
+
+CPU = Node("a", (Gpu(0, 80 * GIB, is_cpu=True),))
+BUSY = {"compute": "60%"}
+
+
+@pytest.mark.parametrize(
+    ("node", "low", "urgent"),
+    [
+        (CPU, {"gpuMemory": "60Gi"}, {"gpuMemory": "60Gi"}),
+        (gpu_node("a"), {"gpuMemory": "10Gi", **BUSY}, {"gpuMemory": "10Gi", **BUSY}),
+        (gpu_node("a"), {"gpuMemory": "8Gi"}, {"gpuMemory": "60Gi"}),
+    ],
+    ids=["memory of a host without GPUs", "compute", "memory within the headroom"],
+)
+def test_what_lost_leaves_whatever_it_lost(node: Node, low: dict[str, str], urgent: dict[str, str]) -> None:
+    loser, winner = model("low", footprint=low), model("urgent", footprint=urgent, priority=500)
+    cluster = Cluster((node,))
+    cluster.settle([preempting(), loser])
+    cluster.settle([preempting(), loser, winner])
+    assert set(cluster.serving()) == set(cluster.routed()) == {"urgent"}
+    assert "it had 10 s to end its requests" in placed(cluster, "low")
+
+
+def test_on_a_host_without_gpus_the_winner_is_loaded_once_the_other_has_left() -> None:
+    cluster = Cluster((CPU,))
+    cluster.settle([preempting(), model("low", memory=60)])
+    for _ in range(40):
+        cluster.tick([preempting(), model("low", memory=60), URGENT])
+        assert not cluster.serving().keys() >= {"low", "urgent"}
+    assert set(cluster.routed()) == {"urgent"}
+
+
+def test_what_serves_and_is_declared_too_large_stays_next_to_a_higher_priority() -> None:
+    small, neighbour = model("low", memory=10), model("urgent", memory=20, priority=500)
+    for node in (CPU, gpu_node("a")):
+        cluster = Cluster((node,))
+        cluster.settle([preempting(), small, neighbour])
+        cluster.settle([preempting(), model("low", memory=500), neighbour])
+        assert set(cluster.routed()) == {"low", "urgent"}
 
 
 def claimed(cluster: Cluster, pool: str) -> Cluster:

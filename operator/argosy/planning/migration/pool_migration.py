@@ -23,7 +23,7 @@ from argosy.planning.migration.revisions import ReloadKeys
 from argosy.planning.migration.state import Migration, Note, PoolState
 from argosy.planning.migration.waiting.deadlock import break_deadlocks, note_early
 from argosy.planning.migration.waiting.documents import awaiting_document_bytes
-from argosy.planning.migration.waiting.outranked import outranked, preempted
+from argosy.planning.migration.waiting.outranked import awaited_on_cpus, crowded_out, outranked, preempted
 from argosy.planning.plan import PoolPlan, ServerPlan
 
 DRAIN_PERIOD = timedelta(seconds=10)
@@ -94,6 +94,9 @@ def migrate(
     blockers = blockers_of(state, surplus, budgets)
     drains.update(dict.fromkeys(outranked(state, drains, blockers, before), Drain.AT_ONCE))
     drains.update(dict.fromkeys(preempted(state, surplus, drains), Drain.AT_ONCE))
+    losers = crowded_out(state, surplus, drains, before)
+    drains.update(dict.fromkeys(losers, Drain.AT_ONCE))
+    blockers.update(awaited_on_cpus(state, losers))
     loaded = changes.deferred.keys() | changes.recreated
     blockers.update({binding: why for binding, why in crowded.items() if binding not in loaded | blockers.keys()})
     migration = Migration(

@@ -43,7 +43,8 @@ class PoolState:
 
     `machine`: the node of the pool that suits large models best. `targets`: the revisions that each planned server
     would load next with enough memory, by server and name. `priorities`: those of models, by their
-    groups; `preempts`: whether what must serve leaves for a higher one. `views`: what each server follows from alone.
+    groups; `preempts`: whether what must serve leaves for a higher one; `headroom`: thousandths of memory kept free.
+    `views`: what each server follows from alone.
     """
 
     plan: PoolPlan
@@ -56,6 +57,7 @@ class PoolState:
     machine: Machine | None = None
     priorities: Mapping[str, int] = field(default_factory=dict)
     preempts: bool = False
+    headroom: int = 0
     views: ServerViews | None = None
 
     @classmethod
@@ -95,6 +97,7 @@ class PoolState:
             machine=Machine.best_of(facts.nodes, facts.headroom),
             priorities={demand.model: group.priority for group in facts.groups for demand in group.demands},
             preempts=facts.preemption is Preemption.LOWER_PRIORITY,
+            headroom=facts.headroom,
             views=views,
         )
 

@@ -36,6 +36,11 @@ class Occupant:
         return _bytes(self.memory, self.alone, capacity) if gpu in self.gpus else 0
 
 
+def loaded_bytes(versions: Iterable[VersionSource], name: str, members: Members) -> int:
+    """Return the bytes that these versions of a model take of each of its GPUs, or of its CPU."""
+    return sum(_size(source, name, members)[0] for source in versions)
+
+
 def node_gpus(revision: ModelRevision, gpus: tuple[int, ...]) -> tuple[int, ...]:
     """Return the node's GPUs of a revision, in a server that has these."""
     return tuple(gpus[index] for index in revision.gpus if index < len(gpus))
