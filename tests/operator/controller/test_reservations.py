@@ -113,23 +113,40 @@ async def test_gpus_that_a_shrunken_server_keeps_go_to_the_pool_that_needs_them(
     assert gpus_of(writes, "ServingPool n/p") == (2, 1, 1)
 
 
-async def test_a_gpu_goes_to_the_pool_whose_priority_comes_before_all_that_is_there() -> None:
+def preempting(writes: Applies, reported: list[str]) -> tuple[Reconciler, Store]:
+    """Return a reconciler of pool `p`, whose model `x` has no GPU, and `q`, whose `y` has all of them and gives way."""
     y, x = {"name": "q"}, {"name": "p"}
-    store, reported = Store(), list[str]()
-    lower = pool("q", packing={"preemption": "LowerPriority"})
+    store, lower = Store(), pool("q", packing={"preemption": "LowerPriority"})
     for body in (pool("p"), lower, _full_gpus("y", y, 4), _full_gpus("x", x, 4)):
         store.put(parsed_body(body))
-    observed, writes = fleet(), Applies()
+    images, offered = Images("a", "b", "c"), Cluster("policy/v1")
     run = Reconciler(
-        store,
-        observed,
-        writes,
-        FakeStatusListener(),
-        Images("a", "b", "c"),
-        Cluster("policy/v1"),
-        lambda: NOW,
-        changed=reported.append,
+        store, fleet(), writes, FakeStatusListener(), images, offered, lambda: NOW, changed=reported.append
     )
+    return run, store
+
+
+async def test_what_gave_way_is_placed_again_once_nothing_claims_its_gpus_any_more() -> None:
+    writes, reported = Applies(), list[str]()
+    run, store = preempting(writes, reported)
+    x = {"name": "p"}
+    for key in ("n/q", "n/p"):
+        await run.reconcile(PoolKey(key))
+    store.put(parsed_body(model("x", poolRef=x, priority=500, footprint={"gpus": 4, "gpuMemory": "10Gi"})))
+    for key in ("n/p", "n/q"):
+        await run.reconcile(PoolKey(key))
+    store.put(parsed_body(_full_gpus("x", x, 8)))
+    reported.clear()
+    writes.gpus.clear()
+    await run.reconcile(PoolKey("n/p"))
+    assert reported == ["n/q"]
+    await run.reconcile(PoolKey("n/q"))
+    assert writes.gpus["q-0"] == 4
+
+
+async def test_a_gpu_goes_to_the_pool_whose_priority_comes_before_all_that_is_there() -> None:
+    writes, reported, x = Applies(), list[str](), {"name": "p"}
+    run, store = preempting(writes, reported)
     for key in ("n/q", "n/p"):
         await run.reconcile(PoolKey(key))
     assert (writes.gpus, reported) == ({"q-0": 4}, [])

@@ -112,8 +112,8 @@ class Reservations:
     def decided(
         self, key: PoolKey, servers: Sequence[CurrentServer], ranked: RankedPlan, builds: Iterable[ScheduledBuild] = ()
     ) -> set[PoolKey]:
-        """Store a pool's decided servers, its plan and its builds. Return the pools of which it newly claims GPUs, and
-        those that lack some and may take what it newly would give up.
+        """Store a pool's decided servers, its plan and its builds. Return pools of which it newly claims GPUs, those
+        that left it GPUs which it no longer claims, and those that lack some and may take what it newly would give up.
         """
         before = self._pools.get(key) or _Pool((), ())
         plans = [(facts, plan) for facts, plan in zip(ranked.facts, ranked.plans(), strict=True) if plan.pool == key]
@@ -130,6 +130,8 @@ class Reservations:
         self._pools[key] = now
         newly_claimed = {device for device, claim in now.claims.items() if before.claims.get(device) != claim}
         claimed = {other for other in self._others(key) if newly_claimed & devices(self._holdings(other))}
+        withdrawn = before.claims.keys() - now.claims.keys() - devices(now.holdings)
+        claimed |= {other for other in self._others(key) if withdrawn & self._pools[other].preempted}
         offers = any(before.preemptible.get(device) != gpu for device, gpu in now.preemptible.items())
         return claimed | {other for other in self._others(key) if offers and self._waits(other)}
 
