@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.operator.planning.declared import GIB, gpu_node, lone
 from tests.operator.planning.test_eviction import fleets
@@ -57,6 +57,7 @@ def assert_no_less(before: PoolFacts, after: PoolFacts) -> None:
 
 @pytest.mark.parametrize("preemption", list(Preemption))
 @given(st.integers(0, 100_000))
+@example(634)
 @examples(12)
 def test_a_further_node_leaves_out_no_more_of_the_highest_ranks(preemption: Preemption, seed: int) -> None:
     facts = mixed(seed, preemption)

@@ -27,6 +27,8 @@ _EFFORT = 80_000
 """Models that are placed in all, divided by the models there are: a step takes longer among more."""
 _STEPS_OF_FEW = 4
 """The most steps for each pair of items: few items have few orders."""
+_SHORT = 4
+"""Where something has no place, so many times fewer steps are taken: mostly there is none."""
 _COUNTS = ((1, 2), (3,))
 """How many items a step ejects: one or two, and three only where that is not enough."""
 _NODES = 8
@@ -63,6 +65,24 @@ class Ejection:
                 self._restore(slots)
                 needed += 1
 
+    def place(self, missing: Sequence[Item]) -> list[Item]:
+        """Place what has no place, the highest rank first, where all that has one keeps one. Return what has none."""
+        if len(self._state.items) > _MOST_ITEMS:
+            return list(missing)
+        self._most, failed = len(self._state.free), set[object]()
+        self._steps //= _SHORT
+        for item in sorted(missing, key=lambda one: one.rank):
+            if item.shape not in failed and not self._placed_by_ejection(item):
+                failed.add(item.shape)
+        return [item for item in missing if item.number not in self._state.slots]
+
+    def _placed_by_ejection(self, item: Item) -> bool:
+        slots, waiting = dict(self._state.slots), [item]
+        if self._settles(waiting):
+            return True
+        self._restore(slots)
+        return False
+
     def _emptiest(self) -> list[int]:
         """Return the GPUs that items share, the emptiest first."""
         state = self._state
@@ -76,6 +96,10 @@ class Ejection:
         self._most = state.used - 1
         for item in waiting:
             state.take(item)
+        return self._settles(waiting)
+
+    def _settles(self, waiting: list[Item]) -> bool:
+        """Return whether all that waits, and what is ejected for it, gets a place."""
         for _ in range(min(_STEPS, self._steps)):
             if not waiting:
                 return True

@@ -42,7 +42,9 @@ def solve(layout: Layout, replicas: Sequence[Replica]) -> tuple[Layout, tuple[Re
     state, missing = _best_start(devices, items, bound)
     if len(items) > 1:
         missing = Neighbourhood(state, missing, bound).search()
-        if not missing:
+        if missing:
+            missing = Ejection(state, bound).place(missing)
+        else:
             Ejection(state, bound).search()
     last = _last_missing(state, fill(state, missing, next(ranked_starts(devices.largest))))
     return _applied(layout, state), (*hopeless, *(item.replica for item in last))
