@@ -71,3 +71,19 @@ def test_the_picture_has_the_line(fleet: list[str]) -> None:
 
 def test_without_a_loss_the_document_has_none(fleet: list[str]) -> None:
     assert "preempted" not in json.loads(run(*fleet[:4], "-o", "json").stdout)
+
+
+def test_a_gpu_that_changes_pools_is_shown_where_it_ends(tmp_path: Path) -> None:
+    pools = POOL + "---" + POOL.replace("name: p", "name: q")
+    (tmp_path / "fleet.yaml").write_text(pools + MODEL % ("low", 3))
+    (tmp_path / "high.yaml").write_text((MODEL % ("high", 500)).replace("name: p}", "name: q}"))
+    (tmp_path / "nodes.yaml").write_text(NODES)
+    files = f"-f {tmp_path}/fleet.yaml --nodes {tmp_path}/nodes.yaml --add {tmp_path}/high.yaml".split()
+    document = json.loads(run(*files, "-o", "json").stdout)
+    assert [one["models"] for one in document["unplaced"]] == [["low"]]
+    winner = {"group": "high", "priority": 500, "pool": "default/q"}
+    lost = {"pool": "default/p", "group": "low", "server": "p-0", "priority": 3, "preemptedBy": winner}
+    assert document["preempted"] == [lost]
+    changes = document["changes"]
+    assert [(one["model"], one["to"]["node"]) for one in changes["placed"]] == [("high", "a")]
+    assert (changes["gpusBefore"], changes["gpusAfter"]) == (1, 1)

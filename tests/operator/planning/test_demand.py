@@ -90,6 +90,12 @@ def test_what_no_one_sized_has_a_gpu_of_its_own_in_a_pool_that_has_gpus(
     assert [demand.footprint for group in result.groups for demand in group.demands] == [expected]
 
 
+@pytest.mark.parametrize(("spec", "splittable"), [({}, False), (VLLM, True)])
+def test_only_some_backends_run_an_instance_on_several_gpus(spec: dict[str, Any], splittable: bool) -> None:
+    (result,) = facts_of([pool(), model("m", **spec)], [GPU_NODE])
+    assert [demand.splittable for group in result.groups for demand in group.demands] == [splittable]
+
+
 def test_a_lone_model_is_its_own_group() -> None:
     assert grouped(model("x", minReplicas=2), model("y")) == {"x": (["x"], 2), "y": (["y"], 1)}
 

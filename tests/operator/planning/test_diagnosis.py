@@ -7,6 +7,7 @@ from tests.operator.planning.declared import gpu_node, linked_node, lone
 
 from argosy.api.values.identity import PoolKey
 from argosy.planning.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
+from argosy.planning.nodes.slices import first_index
 from argosy.planning.packing.priorities import pack_by_priority
 from argosy.planning.packing.solve import pack
 from argosy.planning.requirements import NodeRequirements
@@ -21,11 +22,35 @@ CPU_ONLY = Node("c", (Gpu(0, 16 * GIB, is_cpu=True),))
 TWO = Group("e", (Demand("m", 1, Footprint(60 * GIB, 100)), Demand("n", 1, Footprint(60 * GIB, 100))))
 ON_BOTH = (CurrentServer("p-0", "a", (0,), {"x": (0,)}), CurrentServer("p-1", "a", (1,), {"y": (1,)}))
 
+
+def with_demand(group: Group, **changes: object) -> Group:
+    return replace(group, demands=tuple(replace(one, **changes) for one in group.demands))
+
+
 CASES: dict[str, tuple[PoolFacts, str, list[str]]] = {
     "no nodes": (
         PoolFacts(POOL, (), (lone("x", SMALL),)),
         "NoNodes",
-        ["pool n/p has no ready node", "nodeSelector", "add a node"],
+        ["pool n/p has no ready node that its nodeSelector and tolerations match. Add a node"],
+    ),
+    "no model on a GPU is split that cannot be": (
+        PoolFacts(POOL, (linked_node("a", 1),), (with_demand(lone("x", Footprint(70 * GIB)), splittable=False),)),
+        "GpuTooSmall",
+        ["6 GiB short. Lower memoryHeadroom or the model's memory, or add larger GPUs."],
+    ),
+    "a model that is split by now": (
+        PoolFacts(POOL, (linked_node("a", 2),), (lone("x", Footprint(300 * GIB, 0, 2)),)),
+        "GpuTooSmall",
+        ["Lower the model's memory, raise parallelism.tensor, or add"],
+    ),
+    "one instance with too much compute": (
+        PoolFacts(
+            POOL,
+            (Node("m", (Gpu(first_index("3g.40gb", single=False), 40 * GIB, compute=428),)),),
+            (lone("x", Footprint(GIB, 500)),),
+        ),
+        "ComputeTooLarge",
+        ["Lower footprint.compute, or add a larger slice, or a whole GPU."],
     ),
     "no usable nodes": (
         PoolFacts(POOL, (), (lone("x", SMALL),), left_out=("a is cordoned", "b is not ready")),

@@ -10,7 +10,7 @@ import typer
 
 from argosy.api import ServingPool
 from argosy.api.conditions import ConditionType, Reason
-from argosy.cli.planning.built_plan import built_plan
+from argosy.cli.planning.built_plan import final_plan
 from argosy.cli.planning.explanation.consolidation import consolidation_document, consolidation_lines
 from argosy.cli.planning.explanation.no_replicas import no_replica_lines, no_replicas_document
 from argosy.cli.planning.explanation.proofs import proof_lines, proofs_document
@@ -86,7 +86,7 @@ def plan(
     now = datetime.now(UTC)
     fleet = _fleet(fleet_options, now)
     _check_models(models or (), fleet.snapshot, explain)
-    outcome, builds = built_plan(fleet.snapshot, now)
+    outcome, builds = final_plan(fleet.snapshot, now)
     _print_notes(fleet, outcome)
     placed, facts, advice = outcome.plan, outcome.facts, _advice(outcome)
     placed, proofs = _proven(facts, placed, fleet, prove_limit or _PROVE_LIMIT) if prove else (placed, ())

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from argosy.api import Ensemble, InferenceModel
+from argosy.api.model.rules.gpus import ON_ONE_GPU
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.reuse import Reused
 from argosy.planning.adapters import ties
@@ -119,6 +120,7 @@ class _Pool:
             architectures=members.engines.architectures(name),
             requires=requirements_of(model, users),
             declared=max(_declared(one, members.autoscaled) for one in every),
+            splittable=model.spec.backend not in ON_ONE_GPU,
         )
 
 

@@ -61,6 +61,7 @@ class Demand:
     """One model to place: `replicas` on different servers, `instances` per device and loaded `versions` (both included
     in `footprint`). `architectures`: those with an engine; None: any. `minimum`, `declared` and `priority` as in
     `Group`. `requires`: what its node must have. `divisible`: its instances may be divided among GPUs of a server.
+    `splittable`: one instance may be spread over several GPUs.
     """
 
     model: str
@@ -75,6 +76,7 @@ class Demand:
     requires: NodeRequirements = NOTHING
     declared: int = 0
     divisible: bool = False
+    splittable: bool = True
 
     def runs_on(self, node: Node) -> bool:
         """Return whether the node has what the model requires, and there is an engine for it."""

@@ -19,8 +19,8 @@ def shape(replica: Replica) -> Shape:
 
 def explained_shape(replica: Replica) -> Shape:
     """Return a value that is the same for equivalent replicas of which the same is said but for their names."""
-    counts = ((demand.instances, demand.versions, demand.divisible) for demand in replica.group.demands)
-    return (shape(replica), *counts)
+    own = ((one.instances, one.versions, one.divisible, one.splittable) for one in replica.group.demands)
+    return (shape(replica), *own)
 
 
 @dataclass(slots=True)

@@ -105,7 +105,9 @@ class _Clearing:
 
 
 def others_that_leave(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
-    """Yield the replicas without which GPUs of a node would be free for a group that needs more than a part of one."""
+    """Yield the replicas without which GPUs of a node would be free for a group that needs more than a part of one.
+    They are others than its own.
+    """
     if shared_demand(group) is not None or pool.cpu_only:
         return
     clearings = [one for node in pool.able(group) for one in _clearings(pool, group, node) if one.seats]
@@ -121,7 +123,8 @@ def others_that_leave(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
 
 
 def _clearings(pool: PoolDevices, group: Group, node: Node) -> Iterator[_Clearing]:
-    unsliced = [device for device in pool.of_node(node.name) if not is_slice(device.index)]
+    every = (device for device in pool.of_node(node.name) if not is_slice(device.index))
+    unsliced = [device for device in every if group.name not in device.groups]
     need = group.demands[0].footprint
     if len(group.demands) == 1 and need.exclusive:
         sets = node.nvlink if need.gpus > 1 else (frozenset(device.index for device in unsliced),)

@@ -119,12 +119,13 @@ def _compute(topology: Topology, demand: Demand) -> Diagnosis | None:
         return None
     fitting = demand.instances * most // need.compute
     gives = "one GPU gives 100 %" if most == FULL_COMPUTE else f"the most that one with its memory has is {where}"
-    fewer = f"Lower instances to {fitting}" if fitting and demand.instances > 1 else "Lower footprint.compute"
+    can_be_fewer = fitting and demand.instances > 1
+    fewer = f"Lower instances to {fitting} and raise minReplicas" if can_be_fewer else "Lower footprint.compute"
     more = "give it whole GPUs with footprint.gpus" if most == FULL_COMPUTE else "add a larger slice, or a whole GPU"
     return Diagnosis(
         Reason.COMPUTE_TOO_LARGE,
         f"{demand.model} needs {percent(need.compute)} of a GPU's compute with "
-        f"{quantity(demand.instances, 'instance')}; {gives}. {fewer}, or raise minReplicas instead, or {more}.",
+        f"{quantity(demand.instances, 'instance')}; {gives}. {fewer}, or {more}.",
     )
 
 
@@ -168,7 +169,7 @@ def _memory(topology: Topology, demand: Demand) -> Diagnosis | None:
         Reason.GPU_TOO_SMALL,
         f"{demand.model} needs {memory_text(demand)} on one GPU; the largest usable is {gib(largest[0])} on "
         f"node {largest[1]} (memoryHeadroom keeps {percent(headroom)} free), {gib(need.memory - largest[0])} "
-        f"short. Lower {_to_lower(topology, demand)}, spread it with parallelism.tensor, or add larger GPUs.",
+        f"short. Lower {_to_lower(topology, demand)}, {_split(demand)}or add larger GPUs.",
     )
 
 
@@ -183,6 +184,13 @@ def _to_lower(topology: Topology, demand: Demand) -> str:
     )
     first = ", ".join(way for way, helps in ways if helps)
     return f"{first} or the model's memory" if first else "the model's memory"
+
+
+def _split(demand: Demand) -> str:
+    """Return how an instance takes more GPUs, with a comma; empty where its backend runs it on one."""
+    if not demand.splittable:
+        return ""
+    return "raise parallelism.tensor, " if demand.footprint.gpus > 1 else "spread it with parallelism.tensor, "
 
 
 def _count(topology: Topology, demand: Demand) -> Diagnosis | None:

@@ -25,8 +25,8 @@ def no_nodes(view: FitView, _: Replica) -> Diagnosis | None:
         return Diagnosis(Reason.NO_NODES, f"{message} usable, or add a node.")
     return Diagnosis(
         Reason.NO_NODES,
-        f"pool {facts.pool} has no ready node: nodeSelector and tolerations match none. "
-        "Change them, or add a node that they match.",
+        f"pool {facts.pool} has no ready node that its nodeSelector and tolerations match. Add a node that they match, "
+        "or change them.",
     )
 
 
