@@ -21,7 +21,7 @@ from argosy.planning.plan import FleetPlan, PoolPlan, Unplaced, replica_counts
 
 _TRIES = 8
 """The most times that pools are planned again for one that has replicas without a place."""
-_RANKS = 16
+_RANKS = 4
 """The most ranks of all pools that take GPUs from other pools in one plan, the highest first."""
 
 

@@ -167,7 +167,7 @@ def test_what_needs_a_gpu_alone_names_what_would_have_to_leave() -> None:
     assert remedies(pool, "big")[0] == ("Others", "take x, y off GPUs 0, 1 of node a")
 
 
-def test_a_replica_has_no_place_by_taking_away_another_of_its_own() -> None:
+def test_a_replica_is_not_placed_by_taking_away_another_of_its_own() -> None:
     pool = facts([linked_node("a", 2)], lone("big", Footprint(60 * GIB, 0, 2), replicas=2))
     assert "Others" not in dict(remedies(pool, "big"))
     divided = lone("x", Footprint(40 * GIB, 0, shares=2), replicas=2)

@@ -65,7 +65,7 @@ class Ejection:
                 self._restore(slots)
                 needed += 1
 
-    def place(self, missing: Sequence[Item]) -> list[Item]:
+    def put_missing(self, missing: Sequence[Item]) -> list[Item]:
         """Place what has no place, the highest rank first, where all that has one keeps one. Return what has none."""
         if len(self._state.items) > _MOST_ITEMS:
             return list(missing)

@@ -43,7 +43,7 @@ def solve(layout: Layout, replicas: Sequence[Replica]) -> tuple[Layout, tuple[Re
     if len(items) > 1:
         missing = Neighbourhood(state, missing, bound).search()
         if missing:
-            missing = Ejection(state, bound).place(missing)
+            missing = Ejection(state, bound).put_missing(missing)
         else:
             Ejection(state, bound).search()
     last = _last_missing(state, fill(state, missing, next(ranked_starts(devices.largest))))
