@@ -109,6 +109,11 @@ class Observed:
             users |= more
         return users
 
+    def bindings_with_users(self, binding: Binding) -> set[Binding]:
+        """Return a binding of a model, and those of the ensembles that run it there."""
+        server, name = binding
+        return {(server, user) for user in self.with_users(name, server)}
+
     def unserved(self, name: str) -> bool:
         """Return whether no server answers for it."""
         return not any(model.answers for reported in self.on(name).values() for model in reported)

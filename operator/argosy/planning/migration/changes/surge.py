@@ -66,7 +66,7 @@ def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterabl
     }
     for binding in sorted(tight, key=lambda binding: (binding not in first, binding)):
         server, name = binding
-        blocked, together = tight[binding], {(server, user) for user in state.observed.with_users(name, server)}
+        blocked, together = tight[binding], state.observed.bindings_with_users(binding)
         may_go = blocked.fits_alone and not (
             asks_to_surge(state.members, name) or _is_in_rollout(state, server, blocked)
         )
@@ -104,12 +104,11 @@ def _recreate(
     for binding in sorted(
         replaced, key=lambda binding: (binding not in first, state.observed.reachable(*binding), binding)
     ):
-        server, name = binding
         waits = awaited(state, binding, changes.recreated) if binding not in back else frozenset()
         if waits:
             changes.deferred[binding] = waits
         else:
-            changes.recreated |= {(server, user) for user in state.observed.with_users(name, server)}
+            changes.recreated |= state.observed.bindings_with_users(binding)
 
 
 def _is_in_rollout(state: PoolState, server: str, blocked: BlockedChange) -> bool:

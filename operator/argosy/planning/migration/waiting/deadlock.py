@@ -31,7 +31,7 @@ def break_deadlocks(
             changes.stuck[server, name] = why
             notes[server, name] = Note(why, stuck=True)
             continue
-        together = {(server, user) for user in state.observed.with_users(name, server)}
+        together = state.observed.bindings_with_users((server, name))
         if surplus:
             together &= drains.keys()
         for binding in sorted(together):

@@ -26,8 +26,7 @@ def outranked(
         for binding in awaited:
             lower = state.priorities.get(binding[1], 0) < state.priorities.get(waiting, 0)
             if lower and drains.get(binding) is Drain.NOT_YET and _is_lost(state, binding, before):
-                server, name = binding
-                leaving |= {(server, user) for user in state.observed.with_users(name, server)} & drains.keys()
+                leaving |= state.observed.bindings_with_users(binding) & drains.keys()
     return leaving
 
 
@@ -49,8 +48,8 @@ def crowded_out(
             binding = server, occupant.name
             if drains[binding] is Drain.NOT_YET and _is_lost(state, binding, before):
                 winners = frozenset(_winners(state, server, occupant))
-                users = state.observed.with_users(occupant.name, server) if winners else set[str]()
-                for user in {(server, user) for user in users} & drains.keys():
+                users = state.observed.bindings_with_users(binding) if winners else set[Binding]()
+                for user in users & drains.keys():
                     leaving[user] = leaving.get(user, frozenset()) | winners
     return leaving
 
@@ -109,6 +108,5 @@ def preempted(
         for occupant in occupants:
             is_lost = occupant.name in state.bindings.unschedulable and drains[server, occupant.name] is Drain.NOT_YET
             if is_lost and any((node, gpu) in state.plan.preempted for gpu in occupant.gpus):
-                users = state.observed.with_users(occupant.name, server)
-                leaving |= {(server, user) for user in users} & drains.keys()
+                leaving |= state.observed.bindings_with_users((server, occupant.name)) & drains.keys()
     return leaving
