@@ -1,6 +1,6 @@
 """Instances that no GPU holds together are divided evenly among several GPUs of a server."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from argosy.api import InferenceModel
@@ -53,16 +53,7 @@ def with_instances(demand: Demand, count: int) -> Demand:
     def of(amount: int) -> int:
         return -(-amount * need.shares * count // every)
 
-    changed = replace(
-        need,
-        memory=of(need.memory),
-        compute=of(need.compute),
-        surge=of(need.surge),
-        promoted=of(need.promoted),
-        peak=of(need.peak),
-        shares=1,
-    )
-    return replace(demand, footprint=changed, instances=count)
+    return replace(demand, footprint=_with_amounts(need, of, shares=1), instances=count)
 
 
 def divided(demand: Demand, nodes: Sequence[Node], headroom: int, most: int | None) -> Demand:
@@ -88,11 +79,21 @@ def fewer_instances(demand: Demand, nodes: Sequence[Node], headroom: int, most: 
 
 def in_parts(demand: Demand, parts: int) -> Demand:
     """Return a demand whose instances are divided among so many GPUs."""
-    need = demand.footprint
-    memory, compute = need.memory // parts, need.compute // parts
-    surge, promoted, peak = need.surge // parts, need.promoted // parts, need.peak // parts
-    part = replace(need, memory=memory, compute=compute, surge=surge, promoted=promoted, shares=parts, peak=peak)
+    part = _with_amounts(demand.footprint, lambda amount: amount // parts, shares=parts)
     return replace(demand, footprint=part, instances=demand.instances // parts)
+
+
+def _with_amounts(need: Footprint, of: Callable[[int], int], shares: int) -> Footprint:
+    """Return a footprint on so many GPUs, with another amount of all that it takes of each."""
+    return replace(
+        need,
+        memory=of(need.memory),
+        compute=of(need.compute),
+        surge=of(need.surge),
+        promoted=of(need.promoted),
+        peak=of(need.peak),
+        shares=shares,
+    )
 
 
 def divisors(count: int) -> Iterator[int]:

@@ -60,9 +60,7 @@ class Ejection:
             gpus = self._emptiest()
             if not gpus:
                 return
-            slots = dict(self._state.slots)
             if not self._empty(gpus[needed % len(gpus)]):
-                self._restore(slots)
                 needed += 1
 
     def put_missing(self, missing: Sequence[Item]) -> list[Item]:
@@ -72,16 +70,9 @@ class Ejection:
         self._most, failed = len(self._state.free), set[object]()
         self._steps //= _SHORT
         for item in sorted(missing, key=lambda one: one.rank):
-            if item.shape not in failed and not self._placed_by_ejection(item):
+            if item.shape not in failed and not self._settles([item], dict(self._state.slots)):
                 failed.add(item.shape)
         return [item for item in missing if item.number not in self._state.slots]
-
-    def _placed_by_ejection(self, item: Item) -> bool:
-        slots, waiting = dict(self._state.slots), [item]
-        if self._settles(waiting):
-            return True
-        self._restore(slots)
-        return False
 
     def _emptiest(self) -> list[int]:
         """Return the GPUs that items share, the emptiest first."""
@@ -90,16 +81,16 @@ class Ejection:
         return sorted(gpus, key=lambda gpu: (-state.free[gpu] / state.devices.memory[gpu], gpu))
 
     def _empty(self, gpu: int) -> bool:
-        """Take out what is on a GPU, and return whether all has a place with one GPU less."""
-        state = self._state
+        """Take out what is on a GPU if all has a place with one GPU less, and return whether it has."""
+        state, slots = self._state, dict(self._state.slots)
         waiting = [state.items[number] for number in sorted(set(state.on[gpu]))]
         self._most = state.used - 1
         for item in waiting:
             state.take(item)
-        return self._settles(waiting)
+        return self._settles(waiting, slots)
 
-    def _settles(self, waiting: list[Item]) -> bool:
-        """Return whether all that waits, and what is ejected for it, gets a place."""
+    def _settles(self, waiting: list[Item], before: dict[int, Assignment]) -> bool:
+        """Return whether all that waits, and what is ejected for it, gets a place. If not, `before` is restored."""
         for _ in range(min(_STEPS, self._steps)):
             if not waiting:
                 return True
@@ -107,6 +98,8 @@ class Ejection:
             item = waiting.pop()
             ejected = self._put(item)
             waiting = [item, *waiting] if ejected is None else waiting + ejected
+        if waiting:
+            self._restore(before)
         return not waiting
 
     def _put(self, item: Item) -> list[Item] | None:
