@@ -31,19 +31,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export UV_CONFIG_FILE := $(CURDIR)/$(VENV)/uv.toml
-# Tests that lead through compiled modules. Other backends' instances, the rules of configurations, and the making of
-# environments are Python in both forms.
+# Tests that lead through compiled modules. Other backends' instances, the rules of configurations, the making of
+# environments, and loads and flags of a server are Python in both forms.
 COMPILED_PATH := tests/differential $(addprefix tests/runtime/,backends/python execution frontends/grpc frontends/http \
     frontends/test_frontends_fuzz.py http2 language protocol scheduling service telemetry tensors test_compiled.py \
     test_fifo_cache.py test_histograms.py) \
   $(foreach name,environments interpreters language_models requirements tensorrt_ensembles tensorrt_llm, \
-    --ignore=tests/runtime/service/test_$(name).py)
+    --ignore=tests/runtime/service/test_$(name).py) \
+  $(foreach name,failed_loads flags inplace load_errors namespaces start, \
+    --ignore=tests/differential/test_differential_$(name).py)
 SUITE = ARGOSY_FORM=$$($(BIN)/python hatch_build.py form) $(BIN)/python -m tests.again suite
 PURE = PYTHONPATH=$(CURDIR)/build/pure ARGOSY_FORM=pure $(BIN)/python -m tests.again pure
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
-.PHONY: setup help compile run test check programs suite pure e2e gpu fuzz bench-triton bench-peers bench-scaling bench-scale bench-soak bench-scrapes bench-planning bench-packing bench-stages bench-gpu bench-engines bench-language clean
+.PHONY: setup help compile run test check lint programs suite pure e2e gpu fuzz bench-triton bench-peers bench-scaling bench-scale bench-soak bench-scrapes bench-planning bench-packing bench-stages bench-gpu bench-engines bench-language clean
 
 setup: compile
 
@@ -71,23 +73,26 @@ help:
 run: setup
 	$(BIN)/python examples/assistant/run.py
 
-check: setup
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+check: lint setup
 	$(BIN)/argosy crds --check
 	$(BIN)/python -m docs.reference --check
 	$(BIN)/hadolint operator/Dockerfile runtime/Dockerfile
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/wish.yml
 
+# What reads the sources alone, and may run while they are compiled.
+lint: $(STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
 # Before the tests, whose timeouts are shorter than a download or a build.
 programs: $(STAMP)
 	$(BIN)/python -m tests.programs
 
 # The suite runs on compiled modules where there is a compiler; tests that use these modules run again on their sources.
-# `programs` and `check` mostly use one core each, so they run at the same time.
+# Two of `programs`, `lint` and `compile` run at a time: each mostly uses one core.
 # What failed in parallel with others runs again, alone (tests/again.py).
 test:
 	@rm -rf build/tests

@@ -24,7 +24,7 @@ def helm() -> Any:
     return helm_library()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Yield a control plane of its own, for Helm brings the CRDs; what its Pods would do is of no interest here."""
     with started(Cluster.control_plane, tmp_path_factory.mktemp("cluster")) as cluster:

@@ -33,7 +33,7 @@ def vllm_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def vllm_server(
     vllm_environment: Path, vllm_repository: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
