@@ -116,7 +116,12 @@ CASES: dict[str, tuple[PoolFacts, str, list[str]]] = {
     "replicas apart": (
         PoolFacts(POOL, (linked_node("a", 1),), (lone("x", SMALL, 2),)),
         "ReplicasApart",
-        ["replica 2 of x", "replicas stay apart", "add a GPU"],
+        ["replica 2 of x", "replicas stay apart", "raise instances instead", "add a GPU"],
+    ),
+    "replicas apart, and no room for two": (
+        PoolFacts(POOL, (linked_node("a", 1),), (lone("x", Footprint(56 * GIB, 100), 2),)),
+        "ReplicasApart",
+        ["could have replica 2 of x has one already", "replicas stay apart. Ask for fewer replicas, or add a GPU."],
     ),
     "no free GPUs": (
         PoolFacts(

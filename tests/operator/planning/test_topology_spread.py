@@ -124,6 +124,11 @@ def test_nodes_without_the_label_are_named() -> None:
     )
 
 
+def test_a_node_without_the_label_is_named_next_to_the_zones() -> None:
+    (unplaced,) = planned(in_zones("x-"), model("m", replicas=2, topologySpread=spread(ZONE))).unplaced
+    assert f"each value of {ZONE}, and x has 1, and n1 without that label may have none" in unplaced.message
+
+
 @pytest.mark.parametrize("limits", LIMITS)
 def test_one_without_a_node_that_has_the_label_takes_nothing_from_others(limits: dict[str, Any]) -> None:
     """They need the same, and are explained apart."""

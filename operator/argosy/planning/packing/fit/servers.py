@@ -87,13 +87,17 @@ def apart(view: FitView, replica: Replica) -> Diagnosis | None:
     stranger = Replica(replace(replica.group, name=f"{replica.group.name} "), replica.index)
     if not view.layout.nodes_with(replica.group.name) or not fits(view.layout, stranger):
         return None
-    return all_have_one(replica)
-
-
-def all_have_one(replica: Replica) -> Diagnosis:
-    """Return the diagnosis of a replica for which there are only servers that have another one."""
     return Diagnosis(
         Reason.REPLICAS_APART,
         f"replica {replica.index + 1} of {replica.group.name} fits only on a server that has one already, "
         "and replicas stay apart. Ask for fewer replicas, raise instances instead, or add a GPU.",
+    )
+
+
+def all_have_one(replica: Replica) -> Diagnosis:
+    """Return the diagnosis of a replica for which there are only servers that have another one, and no room for two."""
+    return Diagnosis(
+        Reason.REPLICAS_APART,
+        f"every server that could have replica {replica.index + 1} of {replica.group.name} has one already, and "
+        "replicas stay apart. Ask for fewer replicas, or add a GPU.",
     )

@@ -1,15 +1,18 @@
 """Why a replica may be in no topology domain that has room: how many each may have, and where the others are."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from argosy.api import Reason
 from argosy.planning.amounts import listed, quantity
+from argosy.planning.facts import Group
 from argosy.planning.packing.fit.fit_limits import Diagnosis
 from argosy.planning.packing.layout import Layout, Replica
 from argosy.planning.packing.layout.limits import DomainLimit
 from argosy.planning.packing.scoring import fits
 from argosy.planning.spreading import DEFAULT_SPREAD
+
+_NAMED = 3
+"""Nodes that a message names."""
 
 
 def too_close(layout: Layout, replica: Replica) -> Diagnosis | None:
@@ -23,7 +26,7 @@ def too_close(layout: Layout, replica: Replica) -> Diagnosis | None:
             f"replicas of {group.name} are spread by {unlabelled} (topologySpread, DoNotSchedule), and no node of the "
             "pool has that label. Label the nodes, or set whenUnsatisfiable: ScheduleAnyway.",
         )
-    spread = listed((_limit_text(limit, layout.hosting(group.name)) for limit in limits), separator="; and ")
+    spread = listed((_limit_text(limit, layout, group) for limit in limits), separator="; and ")
     return Diagnosis(
         Reason.REPLICAS_APART,
         f"replica {replica.index + 1} of {group.name} fits only where its topologySpread (DoNotSchedule) does not "
@@ -32,8 +35,11 @@ def too_close(layout: Layout, replica: Replica) -> Diagnosis | None:
     )
 
 
-def _limit_text(limit: DomainLimit, hosting: Sequence[str]) -> str:
-    counts = sorted(limit.count(hosting).items())
+def _limit_text(limit: DomainLimit, layout: Layout, group: Group) -> str:
+    counts = sorted(limit.count(layout.hosting(group.name)).items())
     there = listed((f"{domain} has {count}" for domain, count in counts if domain), separator=", ")
     most = f"at most {quantity(limit.most, 'replica')} for each value of {limit.key}"
-    return f"{most}, and {there}" if there else f"{most}, on nodes that could have one"
+    counted = f"{most}, and {there}" if there else f"{most}, on nodes that could have one"
+    nodes = layout.topology.nodes.values()
+    unlabelled = [node.name for node in nodes if node.name not in limit.domains and group.runs_on(node)]
+    return f"{counted}, and {listed(unlabelled, _NAMED)} without that label may have none" if unlabelled else counted
