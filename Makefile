@@ -1,6 +1,7 @@
 # make run      set up, serve examples/assistant, print an answer and go on serving
 # make test     set up, check the code, fetch the programs that tests need, and run every test in parallel workers
 # make check    lint, types, import rules, generated files, Dockerfiles, workflows
+# make lint     the checks among these that read the sources alone
 # make e2e      the end-to-end tests alone: a real Kubernetes cluster on this machine, as root
 # make fuzz     fuzz what reads requests and files of models, 20 s a target: FUZZ='TARGET --seconds N'
 # make compile  compile the server's hot modules by mypyc, where there is a C compiler

@@ -96,7 +96,7 @@ def decide(
         consolidations=consolidated.pools,
         rollouts=specs.rollouts.with_strategies(rollout_strategies(snapshot, migrations, ranked)),
         placeholders={key: of_pool.placeholders for key, of_pool in provisioned.items()},
-        remedies=find_remedies(list(facts.values()), ranked.plan, OF_A_ROUND),
+        remedies=find_remedies(list(facts.values()), ranked.plan, OF_A_ROUND, others=snapshot.others),
     )
 
 

@@ -113,10 +113,10 @@ async def test_gpus_that_a_shrunken_server_keeps_go_to_the_pool_that_needs_them(
     assert gpus_of(writes, "ServingPool n/p") == (2, 1, 1)
 
 
-def preempting(writes: Applies, reported: list[str]) -> tuple[Reconciler, Store]:
+def preempting(writes: Applies, reported: list[str], preemption: str = "LowerPriority") -> tuple[Reconciler, Store]:
     """Return a reconciler of pool `p`, whose model `x` has no GPU, and `q`, whose `y` has all of them and gives way."""
     y, x = {"name": "q"}, {"name": "p"}
-    store, lower = Store(), pool("q", packing={"preemption": "LowerPriority"})
+    store, lower = Store(), pool("q", packing={"preemption": preemption})
     for body in (pool("p"), lower, _full_gpus("y", y, 4), _full_gpus("x", x, 4)):
         store.put(parsed_body(body))
     images, offered = Images("a", "b", "c"), Cluster("policy/v1")
@@ -167,6 +167,21 @@ async def test_a_gpu_goes_to_the_pool_whose_priority_comes_before_all_that_is_th
     for key in ("n/q", "n/p", "n/q"):
         await run.reconcile(PoolKey(key))
     assert writes.gpus == {"p-0": 4}
+
+
+async def test_a_pool_that_keeps_lower_priorities_is_named_as_what_could_give_way() -> None:
+    writes = Applies()
+    run, store = preempting(writes, [], "Never")
+    for key in ("n/q", "n/p"):
+        await run.reconcile(PoolKey(key))
+    four = {"gpus": 4, "gpuMemory": "10Gi"}
+    store.put(parsed_body(model("x", poolRef={"name": "p"}, priority=500, footprint=four)))
+    await run.reconcile(PoolKey("n/p"))
+    status = writes.statuses["ServingPool n/p"]
+    assert isinstance(status, ServingPoolStatus)
+    text = "packing.preemption: LowerPriority in ServingPool n/q, which takes it from y with priority 0"
+    assert [(one.name, one.remedy) for one in status.unplaced] == [("x", text)]
+    assert writes.gpus == {"q-0": 4}
 
 
 @pytest.mark.parametrize(

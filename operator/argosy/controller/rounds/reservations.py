@@ -13,6 +13,7 @@ from argosy.planning.facts import (
     Device,
     Node,
     OtherPools,
+    PoolFacts,
     PreemptibleGpu,
     ServerReport,
     highest_claims,
@@ -24,14 +25,16 @@ from argosy.planning.nodes.reported.lost_gpus import GpuUse, answering
 from argosy.planning.nodes.reported.present import present
 from argosy.planning.nodes.reservations import conceded, devices, needed_gpus, reserved
 from argosy.planning.packing.priorities import RankedPlan, lacking_groups
-from argosy.planning.packing.shared_nodes.preemptible import preemptible_gpus
+from argosy.planning.packing.shared_nodes.preemptible import preemptible_gpus, protected_gpus
+from argosy.planning.plan import PoolPlan
 
 
 @dataclass(slots=True)
 class _Pool:
     """A pool's servers and builds. `decided`: its servers as last decided; `standing`: earlier ones whose objects may
     still exist. `builds`: those that should run. Of its plan: the GPUs that it claims, those that it leaves to others'
-    claims (`preempted`) or would leave to them (`preemptible`), and the groups that lack a replica.
+    claims (`preempted`) or would leave to them (`preemptible`), and the groups that lack a replica. `plans`: the plan
+    with its facts.
     """
 
     decided: tuple[CurrentServer, ...]
@@ -42,6 +45,7 @@ class _Pool:
     lacking: frozenset[str] = frozenset()
     waiting: bool = False
     builds: tuple[ScheduledBuild, ...] = ()
+    plans: tuple[tuple[PoolFacts, PoolPlan], ...] = ()
 
     @property
     def holdings(self) -> tuple[CurrentServer, ...]:
@@ -83,7 +87,17 @@ class Reservations:
             highest_claims(pool.claims for pool in pools.values()),
             {device: gpu for pool in pools.values() for device, gpu in pool.preemptible.items()},
             frozenset((other, group) for other, pool in pools.items() for group in pool.lacking),
+            self._protected(key),
         )
+
+    def _protected(self, key: PoolKey) -> dict[Device, PreemptibleGpu]:
+        """Return the GPUs that other pools keep from higher priorities, for a pool that lacks something: to look takes
+        time in a large fleet.
+        """
+        if key not in self._pools or not self._waits(key):
+            return {}
+        plans = (plan for other in sorted(self._others(key)) for plan in self._pools[other].plans)
+        return {device: gpu for plan in plans for device, gpu in protected_gpus(*plan).items()}
 
     def _left(
         self,
@@ -126,6 +140,7 @@ class Reservations:
             lacking=lacking_groups(ranked, key),
             waiting=any(plan.unplaced for _, plan in plans),
             builds=tuple(build for build in builds if build.start),
+            plans=tuple(plans),
         )
         self._pools[key] = now
         newly_claimed = {device for device, claim in now.claims.items() if before.claims.get(device) != claim}

@@ -55,10 +55,12 @@ class PreemptibleGpu:
 
 @dataclass(frozen=True, slots=True)
 class OtherPools:
-    """Pools on the same nodes that are not planned together with these. By GPU: `claims`, the highest of each, and
-    `preemptible` ones. `lacking`: the groups that lack a replica, each with its pool.
+    """Pools on the same nodes that are not planned together with these. By GPU: `claims`, the highest of each,
+    `preemptible` ones, and `protected` ones, which would be so if their pools let higher priorities take them.
+    `lacking`: the groups that lack a replica, each with its pool.
     """
 
     claims: Mapping[Device, Claim] = field(default_factory=dict)
     preemptible: Mapping[Device, PreemptibleGpu] = field(default_factory=dict)
     lacking: frozenset[tuple[PoolKey, str]] = frozenset()
+    protected: Mapping[Device, PreemptibleGpu] = field(default_factory=dict)

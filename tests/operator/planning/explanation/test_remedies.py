@@ -334,3 +334,20 @@ def test_a_round_tries_nothing_that_takes_long() -> None:
     plan = pack_by_priority([pool]).plan
     node = RemedyKind.NODE
     assert node not in {one.kind for one in find_remedies([pool], plan, replace(OF_A_ROUND, remedies=4))[POOL, "x"]}
+
+
+@pytest.mark.parametrize(("other", "whose"), [("n/q", ", which takes it from lower with priority -1"), ("other/q", "")])
+def test_another_pool_that_keeps_lower_priorities_is_named_with_what_gives_way(other: str, whose: str) -> None:
+    nodes = [gpu_node("a", 2)]
+    low = [replace(small(name, 60), priority=at) for name, at in (("low", 0), ("lower", -1))]
+    theirs = replace(facts(nodes, *low), pool=PoolKey(other))
+    theirs = replace(theirs, current=planned(theirs).current)
+    mine = facts(nodes, replace(small("high", 60), priority=10))
+    results = find_remedies([mine, theirs], pack_by_priority([mine, theirs]).plan, THOROUGH)
+    text = f"packing.preemption: LowerPriority in ServingPool {other}{whose}"
+    assert ("Preemption", text) in [(str(one.kind), one.text) for one in results[POOL, "high"]]
+    giving = pack_by_priority([mine, replace(theirs, preemption=Preemption.LOWER_PRIORITY)]).plan
+    assert [lost.group for plan in giving.pools for lost in plan.lost] == ["lower"]
+    equal = facts(nodes, replace(small("high", 60), priority=-1))
+    results = find_remedies([equal, theirs], pack_by_priority([equal, theirs]).plan, THOROUGH)
+    assert "Preemption" not in {str(one.kind) for one in results.get((POOL, "high"), ())}

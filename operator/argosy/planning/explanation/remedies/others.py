@@ -12,6 +12,8 @@ from argosy.planning.explanation.remedies.trial import Seat
 from argosy.planning.facts import Group, Node
 from argosy.planning.nodes.device_names import devices_of
 from argosy.planning.nodes.slices import is_slice
+from argosy.planning.packing.shared_nodes.claiming import with_free
+from argosy.planning.packing.shared_nodes.preemptible import servers_giving_way
 
 _TRIED = 2
 """Places that are tried, those of which the least is taken."""
@@ -30,6 +32,28 @@ def preemption(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
             losers = (f"{name} with priority {trial.groups[name].priority}" for name in sorted(outcome.lost))
             text = f"packing.preemption: LowerPriority in the pool, which takes it from {listed(losers, _NAMED, ', ')}"
             yield Remedy(RemedyKind.PREEMPTION, text)
+            return
+
+
+def preemption_of_other_pools(pool: PoolDevices, group: Group) -> Iterator[Remedy]:
+    """Yield the setting of another pool by which a replica that must serve takes the place of a server with lower
+    priorities alone, and whose it takes: of another namespace nothing but the pool is named.
+    """
+    trial = pool.trial
+    has = trial.placed[group.name]
+    if has >= group.needed:
+        return
+    able = pool.able(group)
+    for server in servers_giving_way(able, trial.protected, group.rank(has))[:_TRIED]:
+        (node,) = {name for name, _ in server}
+        part = trial.part(group, [node])
+        nodes = tuple(with_free(one, server) for one in part.facts.nodes)
+        if trial.fits(replace(part, facts=replace(part.facts, nodes=nodes))):
+            lost = next(iter(server.values()))
+            setting = f"packing.preemption: LowerPriority in ServingPool {lost.pool}"
+            losers = listed((f"{name} with priority {-rank[1]}" for rank, name in lost.losses), _NAMED, ", ")
+            is_shown = lost.pool.namespace == trial.facts.pool.namespace
+            yield Remedy(RemedyKind.PREEMPTION, f"{setting}, which takes it from {losers}" if is_shown else setting)
             return
 
 

@@ -6,11 +6,11 @@ what is on other nodes stays there.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from argosy.api.values.identity import PoolKey
-from argosy.planning.facts import CurrentServer, Demand, Group, Node, PoolFacts
+from argosy.planning.facts import CurrentServer, Demand, Device, Group, Node, PoolFacts, PreemptibleGpu
 from argosy.planning.nodes.reservations import reserved
 from argosy.planning.packing.capacity import is_cpu_only
 from argosy.planning.packing.gpu_assignment import Budget
@@ -44,13 +44,15 @@ class Outcome:
 class Trial:
     """A pool once its plan is carried out. `facts` has what runs then, with the GPUs that other pools have withheld.
 
-    `budget`: the replicas that all trials together may plan; `largest`: the most that one may.
+    `budget`: the replicas that all trials together may plan; `largest`: the most that one may; `protected`: GPUs of
+    other pools that higher priorities would have if those pools let them.
     """
 
     facts: PoolFacts
     servers: tuple[ServerPlan, ...]
     budget: Budget
     largest: int
+    protected: Mapping[Device, PreemptibleGpu] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -60,11 +62,12 @@ class Trial:
         others: Mapping[PoolKey, Sequence[CurrentServer]],
         budget: Budget,
         largest: int,
+        protected: Mapping[Device, PreemptibleGpu] | None = None,
     ) -> "Trial":
         """Return the trial of one pool; `others`: the servers of the other pools' plans."""
         nodes = tuple(node for node in reserved(facts.nodes, plan.current, others) if node.ready)
         after = replace(facts, nodes=nodes, current=plan.current, waiting=(), min_servers=0, loaded={})
-        return cls(after, plan.servers, budget, largest)
+        return cls(after, plan.servers, budget, largest, protected or {})
 
     @cached_property
     def nodes(self) -> dict[str, Node]:

@@ -39,7 +39,7 @@ def _limit_text(limit: DomainLimit, layout: Layout, group: Group) -> str:
     counts = sorted(limit.count(layout.hosting(group.name)).items())
     there = listed((f"{domain} has {count}" for domain, count in counts if domain), separator=", ")
     most = f"at most {quantity(limit.most, 'replica')} for each value of {limit.key}"
-    counted = f"{most}, and {there}" if there else f"{most}, on nodes that could have one"
+    text = f"{most}, and {there}" if there else f"{most}, on nodes that could have one"
     nodes = layout.topology.nodes.values()
     unlabelled = [node.name for node in nodes if node.name not in limit.domains and group.runs_on(node)]
-    return f"{counted}, and {listed(unlabelled, _NAMED)} without that label may have none" if unlabelled else counted
+    return f"{text}, and {listed(unlabelled, _NAMED)} without that label may have none" if unlabelled else text

@@ -8,6 +8,7 @@ from argosy.planning.amounts import listed, quantity
 from argosy.planning.facts import Claim, Device, Group, Node, PoolFacts, PreemptibleGpu, Rank
 from argosy.planning.nodes.holders import pool_holder
 from argosy.planning.nodes.reservations import devices, reclaimable
+from argosy.planning.packing.shared_nodes.preemptible import servers_giving_way
 from argosy.planning.packing.solve import pack
 from argosy.planning.plan import LostPlacement, PoolPlan, Unplaced, replica_counts
 
@@ -38,7 +39,7 @@ def with_claims(
     unclaimed = {
         device: gpu for device, gpu in preemptible.items() if device not in claims or rank < claims[device].rank
     }
-    servers = _servers(facts, unclaimed, rank)
+    servers = servers_giving_way(facts.nodes, unclaimed, rank)
     if not servers:
         return plan
     spare = {*plan.claims, *reclaimable(facts.nodes)}
@@ -62,17 +63,6 @@ def with_claims(
 
 
 _Server = Mapping[Device, PreemptibleGpu]
-
-
-def _servers(facts: PoolFacts, preemptible: _Server, rank: Rank) -> list[_Server]:
-    """Return the GPUs of each server that gives way to a rank, the least that is lost first."""
-    servers: dict[tuple[str, str], dict[Device, PreemptibleGpu]] = {}
-    for node in facts.nodes:
-        for gpu in node.gpus:
-            lost = preemptible.get((node.name, gpu.index))
-            if lost is not None and rank < lost.rank and gpu.withheld_by == pool_holder(lost.pool):
-                servers.setdefault((lost.pool, lost.server), {})[node.name, gpu.index] = lost
-    return sorted(servers.values(), key=lambda gpus: next(iter(gpus.values())).price)
 
 
 def _desired(facts: PoolFacts, plan: PoolPlan, rank: Rank) -> PoolFacts:

@@ -6,9 +6,11 @@ A server gives way as a whole, so that nothing is restarted for something that c
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from argosy.api.pool.packing import Preemption
-from argosy.planning.facts import Device, Group, PoolFacts, PreemptibleGpu, Rank
+from argosy.planning.facts import Device, Group, Node, PoolFacts, PreemptibleGpu, Rank
+from argosy.planning.nodes.holders import pool_holder
 from argosy.planning.plan import PoolPlan, ServerPlan
 
 _NOTHING: Rank = (True, 1 << 63)
@@ -32,6 +34,28 @@ def preemptible_gpus(facts: PoolFacts, plan: PoolPlan, new_too: bool = False) ->
             lost = PreemptibleGpu(facts.pool, server.name, losses, memory)
             gpus |= {(server.node, gpu): lost for one in server.placements for gpu in one.gpus}
     return gpus
+
+
+def protected_gpus(facts: PoolFacts, plan: PoolPlan) -> dict[Device, PreemptibleGpu]:
+    """Return the GPUs that higher priorities would take from a plan if its pool let them."""
+    if facts.preemption is Preemption.LOWER_PRIORITY:
+        return {}
+    return preemptible_gpus(replace(facts, preemption=Preemption.LOWER_PRIORITY), plan)
+
+
+def servers_giving_way(
+    nodes: Iterable[Node], preemptible: Mapping[Device, PreemptibleGpu], rank: Rank
+) -> list[dict[Device, PreemptibleGpu]]:
+    """Return the GPUs of each server of other pools on these nodes that gives way to a rank, the least that is lost
+    first.
+    """
+    servers: dict[tuple[str, str], dict[Device, PreemptibleGpu]] = {}
+    for node in nodes:
+        for gpu in node.gpus:
+            lost = preemptible.get((node.name, gpu.index))
+            if lost is not None and rank < lost.rank and gpu.withheld_by == pool_holder(lost.pool):
+                servers.setdefault((lost.pool, lost.server), {})[node.name, gpu.index] = lost
+    return sorted(servers.values(), key=lambda gpus: next(iter(gpus.values())).price)
 
 
 def _ranks(groups: Mapping[str, Group], servers: Iterable[ServerPlan]) -> dict[tuple[str, str], Rank]:
