@@ -33,13 +33,15 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export UV_CONFIG_FILE := $(CURDIR)/$(VENV)/uv.toml
 # Tests that lead through compiled modules. Other backends' instances, the rules of configurations, the making of
-# environments, and loads and flags of a server are Python in both forms.
+# environments, and what a server loads are Python in both forms.
 COMPILED_PATH := tests/differential $(addprefix tests/runtime/,backends/python execution frontends/grpc frontends/http \
-    frontends/test_frontends_fuzz.py http2 language protocol scheduling service telemetry tensors test_compiled.py \
+    frontends/test_frontends_fuzz.py http2 language protocol scheduling telemetry tensors test_compiled.py \
     test_fifo_cache.py test_histograms.py) \
-  $(foreach name,environments interpreters language_models requirements tensorrt_ensembles tensorrt_llm, \
-    --ignore=tests/runtime/service/test_$(name).py) \
-  $(foreach name,failed_loads flags inplace load_errors namespaces start, \
+  $(foreach name,answers_after_return call_arguments counts divided_steps execution graceful_end large_tensors \
+    memory_comes_back model_calls overlapping owned_tensors rate_limiter response_cache sender_races \
+    sequence_backends sequences shadow sizes streaming_calls threads traces variants version_traffic, \
+    tests/runtime/service/test_$(name).py) \
+  $(foreach name,failed_loads flags inplace load_errors namespaces start survival, \
     --ignore=tests/differential/test_differential_$(name).py)
 SUITE = ARGOSY_FORM=$$($(BIN)/python hatch_build.py form) $(BIN)/python -m tests.again suite
 PURE = PYTHONPATH=$(CURDIR)/build/pure ARGOSY_FORM=pure $(BIN)/python -m tests.again pure
