@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.properties import load_profiles
 load_profiles()
 
 HATCH_BUILD = Path(__file__).resolve().parents[1] / "hatch_build.py"
-PLANE = pytest.StashKey[Cluster]()
+ENDS = pytest.StashKey[list[Callable[[], None]]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -24,23 +24,34 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def control_plane(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Yield an API server with its controllers and no node. Every test has namespaces of its own there."""
-    with started(Cluster.control_plane, tmp_path_factory.mktemp("cluster")) as cluster:
-        pytestconfig.stash[PLANE] = cluster
-        yield cluster
+def end_early(pytestconfig: pytest.Config) -> Callable[[Callable[[], None]], None]:
+    """Return a function that adds the end of what only tests of one group (tests/workers.py) share: in a worker it ends
+    after the last of them, and not with the session. An API server at rest takes a tenth of a core. To end it twice
+    has to be fine.
+    """
+    return pytestconfig.stash.setdefault(ENDS, []).append
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """End a worker's API server after the last test of those that share it: at rest it takes a tenth of a core."""
-    if PLANE not in item.config.stash or nextitem is None or not hasattr(item.config, "workerinput"):
+    """End what the next tests do not share with these."""
+    ends = item.config.stash.get(ENDS, [])
+    if not ends or nextitem is None or not hasattr(item.config, "workerinput"):
         return
     from tests.workers import share
 
-    if share(nextitem.nodeid) != share(item.nodeid):
-        item.config.stash[PLANE].down()
-        del item.config.stash[PLANE]
+    while ends and share(nextitem.nodeid) != share(item.nodeid):
+        ends.pop()()
+
+
+@pytest.fixture(scope="session")
+def control_plane(
+    end_early: Callable[[Callable[[], None]], None], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    """Yield an API server with its controllers and no node. Every test has namespaces of its own there."""
+    with started(Cluster.control_plane, tmp_path_factory.mktemp("cluster")) as cluster:
+        end_early(cluster.down)
+        yield cluster
 
 
 @pytest.hookimpl(optionalhook=True)

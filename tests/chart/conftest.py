@@ -24,10 +24,13 @@ def helm() -> Any:
     return helm_library()
 
 
-@pytest.fixture(scope="package")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+@pytest.fixture(scope="session")
+def cluster(
+    end_early: Callable[[Callable[[], None]], None], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
     """Yield a control plane of its own, for Helm brings the CRDs; what its Pods would do is of no interest here."""
     with started(Cluster.control_plane, tmp_path_factory.mktemp("cluster")) as cluster:
+        end_early(cluster.down)
         yield cluster
 
 

@@ -1,6 +1,6 @@
 """One server with a tiny Llama on vLLM for the CPU, for all tests of this folder: an engine takes long to start."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,13 +33,17 @@ def vllm_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def vllm_server(
-    vllm_environment: Path, vllm_repository: Path, tmp_path_factory: pytest.TempPathFactory
+    end_early: Callable[[Callable[[], None]], None],
+    vllm_environment: Path,
+    vllm_repository: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Server]:
     """Yield a server with the model `llm` loaded."""
     log = tmp_path_factory.mktemp("vllm") / "server.log"
     variables = {"VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "1"}
     server = repository.serve(vllm_repository, "vllm", vllm_environment, log, **variables)
+    end_early(server.stop)
     yield server
     server.stop()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -26,8 +27,8 @@ from argosy.local.views.rows import BuildRow, Row, ServerRow
 from argosy.planning.facts import Node
 
 HOST = "127.0.0.1"
-_FIRST = Ports(18000, 18001, 18002)
-"""Ports above which the server's are searched: away from those of `argosy up`."""
+_PORT, _PORTS = 18000, 6000
+"""Where the server's ports are searched: away from those of `argosy up`, and below those of outgoing connections."""
 _REQUEST_S = 300.0
 
 
@@ -81,6 +82,14 @@ class _Watch:
         await self.changed.wait()
 
 
+def first_ports(process: int) -> Ports:
+    """Return the ports above which those of a process are searched. Others that begin at the same time, and would take
+    the same free ones, have others.
+    """
+    http = _PORT + 3 * process % _PORTS
+    return Ports(http, http + 1, http + 2)
+
+
 @asynccontextmanager
 async def serving(
     profiled: Profiled, instances: int, max_batch: int, node: Node, state: StateFolder
@@ -89,7 +98,7 @@ async def serving(
     manifest, watch = state.root / "manifests" / "model.yaml", _Watch()
     manifest.parent.mkdir(parents=True, exist_ok=True)
     _write(manifest, profiled.pool_body())
-    fleet = LocalFleet(state, node, Listening(HOST, next_free(HOST, _FIRST, ())))
+    fleet = LocalFleet(state, node, Listening(HOST, next_free(HOST, first_ports(os.getpid()), ())))
     supervisor = asyncio.create_task(Supervisor(manifest, state, node, fleet, watch).run(Goal()))
     try:
         server = await _alive(supervisor, _server(watch))
