@@ -37,11 +37,11 @@ export UV_CONFIG_FILE := $(CURDIR)/$(VENV)/uv.toml
 COMPILED_PATH := tests/differential $(addprefix tests/runtime/,backends/python execution frontends/grpc frontends/http \
     frontends/test_frontends_fuzz.py http2 language protocol scheduling telemetry tensors test_compiled.py \
     test_fifo_cache.py test_histograms.py) \
-  $(foreach name,answers_after_return call_arguments counts divided_steps execution graceful_end large_tensors \
-    memory_comes_back model_calls overlapping owned_tensors rate_limiter response_cache sender_races \
-    sequence_backends sequences shadow sizes streaming_calls threads traces variants version_traffic, \
+  $(foreach name,answers_after_return call_arguments counts divided_steps execution graceful_end hostile_models \
+    large_tensors lifecycle_exits lost_instances memory_comes_back model_calls overlapping owned_tensors rate_limiter \
+    response_cache sender_races sequence_backends sequences shadow sizes streaming_calls threads traces variants version_traffic, \
     tests/runtime/service/test_$(name).py) \
-  $(foreach name,failed_loads flags inplace load_errors namespaces start survival, \
+  $(foreach name,failed_loads flags inplace load_errors namespaces start, \
     --ignore=tests/differential/test_differential_$(name).py)
 SUITE = ARGOSY_FORM=$$($(BIN)/python hatch_build.py form) $(BIN)/python -m tests.again suite
 PURE = PYTHONPATH=$(CURDIR)/build/pure ARGOSY_FORM=pure $(BIN)/python -m tests.again pure

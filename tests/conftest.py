@@ -40,8 +40,9 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return
     from tests.workers import share
 
-    while ends and share(nextitem.nodeid) != share(item.nodeid):
-        ends.pop()()
+    if share(nextitem.nodeid) != share(item.nodeid):
+        while ends:
+            ends.pop()()
 
 
 @pytest.fixture(scope="session")

@@ -22,4 +22,4 @@ def load_profiles() -> None:
 
 def examples(count: int, **others: Any) -> settings:
     """Return settings of so many examples, scaled by the profile; `others` are settings of hypothesis."""
-    return settings(max_examples=max(1, count * settings().max_examples // _DEFAULT_EXAMPLES), **others)
+    return settings(max_examples=count * settings().max_examples // _DEFAULT_EXAMPLES, **others)

@@ -86,3 +86,4 @@ def test_an_engine_that_is_killed_ends_a_stream_with_an_error(client: openai.Ope
     with pytest.raises(openai.APIError, match="its engine died") as raised:
         list(stream)
     assert raised.value.type == "server_error"
+    assert client.chat.completions.create(**CHAT, max_tokens=4).choices
